@@ -2,7 +2,10 @@
 
 function(onnx_memplan_configure target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
-  # Abseil 20220623 and protobuf 3.21 are not clean under these; their headers are SYSTEM.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 warns falsely in std::string (GCC bug 105329).
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
   if(ONNX_MEMPLAN_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
@@ -18,6 +21,10 @@ endfunction()
 function(onnx_memplan_layer name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   set(target onnx_memplan_${name})
+  if(NOT sources)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}_empty.cc "")
+    set(sources ${CMAKE_CURRENT_BINARY_DIR}/${name}_empty.cc)
+  endif()
   add_library(${target} STATIC ${sources})
   target_include_directories(${target}
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -10,17 +10,17 @@ namespace onnx_memplan::internal {
                               std::string_view detail);
 }  // namespace onnx_memplan::internal
 
-#define MEMPLAN_CHECK(condition)                                                           \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::onnx_memplan::internal::CheckFailed(__FILE__, __LINE__, #condition, {});           \
+#define MEMPLAN_CHECK(condition)                                                 \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::onnx_memplan::internal::CheckFailed(__FILE__, __LINE__, #condition, {}); \
   } while (false)
 
 // `detail` is evaluated only on failure.
-#define MEMPLAN_CHECK_MSG(condition, detail)                                               \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::onnx_memplan::internal::CheckFailed(__FILE__, __LINE__, #condition, (detail));     \
+#define MEMPLAN_CHECK_MSG(condition, detail)                                           \
+  do {                                                                                 \
+    if (!(condition)) [[unlikely]]                                                     \
+      ::onnx_memplan::internal::CheckFailed(__FILE__, __LINE__, #condition, (detail)); \
   } while (false)
 
 #endif  // ONNX_MEMPLAN_SUPPORT_CHECK_H_

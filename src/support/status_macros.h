@@ -7,11 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define RETURN_IF_ERROR(expr)                              \
-  do {                                                     \
-    if (absl::Status status_ = (expr); !status_.ok()) {    \
-      return status_;                                      \
-    }                                                      \
+#define RETURN_IF_ERROR(expr)                           \
+  do {                                                  \
+    if (absl::Status status_ = (expr); !status_.ok()) { \
+      return status_;                                   \
+    }                                                   \
   } while (false)
 
 #define MEMPLAN_CONCAT_INNER_(a, b) a##b
