@@ -1,8 +1,9 @@
 // Elementwise operators of one operand.
+#include "ops/host_kernels.h"
+
 #include "kernels/unary.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
-#include "ops/host_kernels.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {

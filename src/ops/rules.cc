@@ -1,9 +1,10 @@
 // Rules that many operators share.
+#include "ops/host_kernels.h"
+
 #include <algorithm>
 
 #include "kernels/copy.h"
 #include "ops/dispatch.h"
-#include "ops/host_kernels.h"
 #include "ops/op_def.h"
 #include "support/status_macros.h"
 
