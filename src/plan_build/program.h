@@ -1,0 +1,64 @@
+// A graph lowered for a target, and its memory as a planning problem: all that the emitter, the
+// replay and the report need beside a Plan.
+#ifndef ONNX_MEMPLAN_PLAN_BUILD_PROGRAM_H_
+#define ONNX_MEMPLAN_PLAN_BUILD_PROGRAM_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "onnx_memplan/graph.h"
+#include "onnx_memplan/plan.h"
+#include "ops/kernel_call.h"
+#include "ops/target.h"
+
+namespace onnx_memplan {
+
+// Where the bytes of a value are while the program runs.
+struct Location {
+  enum class Kind : uint8_t {
+    kNone,      // nowhere: no step reads or writes it
+    kArena,     // byte_offset bytes into storage `index` of the problem
+    kInput,     // byte_offset bytes into the caller's buffer for graph input `index`
+    kOutput,    // byte_offset bytes into the caller's buffer for graph output `index`
+    kConstant,  // byte_offset bytes into the constant data of value `index`
+  };
+  Kind kind = Kind::kNone;
+  int32_t index = 0;
+  int64_t byte_offset = 0;
+
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+// A node that runs; nodes whose outputs are all views or parts made in place have no step.
+struct ProgramStep {
+  int32_t node = 0;  // index into Program::graph.nodes
+  Lowering lowering;
+};
+
+struct Program {
+  Graph graph;  // typed; nodes in a legal order
+  Target target;
+  // steps[t] is task t of `problem`. The order of execution is the Plan's.
+  std::vector<ProgramStep> steps;
+  std::vector<Location> locations;  // by value
+  PlanProblem problem;
+};
+
+struct BuildOptions {
+  // Graph inputs and outputs live in the arena (live_in and live_out storages) and not in buffers
+  // of the caller.
+  bool io_in_arena = false;
+};
+
+// Lowers every node, merges views, and sets up the planning problem with in-place offers and
+// scratch. Concatenations are made in place where that lowers the memory that is live in program
+// order. `graph` is well formed and typed, with no two outputs the same value and no output that is
+// a graph input or a constant (the pass "separate-outputs" sees to that).
+// Errors: those of lowering, all nodes that cannot be lowered in one message.
+absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
+                                     const BuildOptions& options);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_PLAN_BUILD_PROGRAM_H_
