@@ -3,6 +3,7 @@
 #ifndef MEMPLAN_KERNELS_UNARY_H_
 #define MEMPLAN_KERNELS_UNARY_H_
 
+#include "activation.h"
 #include "base.h"
 
 namespace kernels {
@@ -19,13 +20,6 @@ template <class T, class Function>
 MEMPLAN_KERNEL void Unary(const UnaryParams& p, const T* x, T* y) {
   for (int32_t i = 0; i < p.count; ++i) y[i] = Function::Apply(x[i], p.alpha, p.beta);
 }
-
-struct Relu {
-  template <class T>
-  static T Apply(T x, float, float) {
-    return x > T(0) ? x : T(0);
-  }
-};
 
 }  // namespace kernels
 
