@@ -11,11 +11,15 @@ struct CopyParams {
 };
 MEMPLAN_FIELDS(CopyParams, count);
 
-// y[i] = x[i]; nothing when both are the same place.
+// y[i] = x[i]; nothing when both are the same place. T is an unsigned type of the elements' width,
+// whatever they are, hence may_alias.
 template <class T>
 MEMPLAN_KERNEL void Copy(const CopyParams& p, const T* x, T* y) {
-  if (x == y) return;
-  for (int32_t i = 0; i < p.count; ++i) y[i] = x[i];
+  typedef T __attribute__((__may_alias__)) Bits;
+  const Bits* from = x;
+  Bits* to = y;
+  if (from == to) return;
+  for (int32_t i = 0; i < p.count; ++i) to[i] = from[i];
 }
 
 }  // namespace kernels

@@ -1,6 +1,9 @@
 // Operators that only change the shape of a tensor, and those that read shapes.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ops/data_movement.h"
 #include "ops/families.h"
 #include "support/status_macros.h"
 
@@ -40,6 +43,97 @@ absl::StatusOr<std::vector<TensorType>> InferReshape(const NodeContext& node) {
   return std::vector<TensorType>{{input.dtype, shape}};
 }
 
+// Flatten-21: everything before `axis` becomes dimension 0, the rest dimension 1.
+absl::StatusOr<std::vector<TensorType>> InferFlatten(const NodeContext& node) {
+  const TensorType& input = node.InputType(0);
+  const int64_t rank = input.rank();
+  int64_t axis = node.Int("axis", 1);
+  if (axis < -rank || axis > rank) {
+    return node.Invalid(absl::StrCat("axis ", axis, " is outside of a tensor of rank ", rank));
+  }
+  const auto split = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  ASSIGN_OR_RETURN(const int64_t rows, CheckedProduct(node, input.shape, 0, split));
+  ASSIGN_OR_RETURN(const int64_t columns,
+                   CheckedProduct(node, input.shape, split, input.shape.size()));
+  return std::vector<TensorType>{{input.dtype, {rows, columns}}};
+}
+
+// The distinct axes that input 1 names, by dimension of a tensor of rank `rank`.
+absl::StatusOr<std::vector<bool>> MarkedAxes(const NodeContext& node, int64_t rank) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axes, node.ConstantInts(1, "axes"));
+  std::vector<bool> marked(static_cast<size_t>(rank));
+  for (int64_t given : axes) {
+    ASSIGN_OR_RETURN(const int64_t axis, node.NormalizeAxis(given, rank));
+    if (marked[static_cast<size_t>(axis)]) {
+      return node.Invalid(absl::StrCat("axis ", given, " is given twice"));
+    }
+    marked[static_cast<size_t>(axis)] = true;
+  }
+  return marked;
+}
+
+// Squeeze-21: drops the named dimensions, which must be 1; without axes, every dimension of 1.
+absl::StatusOr<std::vector<TensorType>> InferSqueeze(const NodeContext& node) {
+  const TensorType& input = node.InputType(0);
+  std::vector<bool> dropped;
+  if (node.HasInput(1)) {
+    ASSIGN_OR_RETURN(dropped, MarkedAxes(node, input.rank()));
+  } else {
+    for (int64_t dim : input.shape) dropped.push_back(dim == 1);
+  }
+  Shape shape;
+  for (size_t i = 0; i < input.shape.size(); ++i) {
+    if (!dropped[i]) {
+      shape.push_back(input.shape[i]);
+    } else if (input.shape[i] != 1) {
+      return node.Invalid(absl::StrCat("cannot squeeze axis ", i, " of ", input.ToString()));
+    }
+  }
+  return std::vector<TensorType>{{input.dtype, shape}};
+}
+
+// Unsqueeze-21: inserts dimensions of 1 at the named places of the output.
+absl::StatusOr<std::vector<TensorType>> InferUnsqueeze(const NodeContext& node) {
+  const TensorType& input = node.InputType(0);
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axes, node.ConstantInts(1, "axes"));
+  const int64_t rank = input.rank() + static_cast<int64_t>(axes.size());
+  ASSIGN_OR_RETURN(const std::vector<bool> inserted, MarkedAxes(node, rank));
+  Shape shape;
+  size_t next = 0;
+  for (bool is_new : inserted) shape.push_back(is_new ? 1 : input.shape[next++]);
+  return std::vector<TensorType>{{input.dtype, shape}};
+}
+
+// The dimensions that Shape gives: [start, end), negative from the back, clamped to the rank.
+Shape ShapeSlice(const NodeContext& node) {
+  const Shape& shape = node.InputShape(0);
+  const auto rank = static_cast<int64_t>(shape.size());
+  const auto clamp = [rank](int64_t at) {
+    return std::clamp(at < 0 ? at + rank : at, int64_t{0}, rank);
+  };
+  const int64_t begin = clamp(node.Int("start", 0));
+  const int64_t end = clamp(node.Int("end", rank));
+  if (end <= begin) return {};
+  return Shape(shape.begin() + begin, shape.begin() + end);
+}
+
+absl::StatusOr<std::vector<TensorType>> InferShape(const NodeContext& node) {
+  const auto count = static_cast<int64_t>(ShapeSlice(node).size());
+  return std::vector<TensorType>{{DType::kInt64, {count}}};
+}
+
+absl::StatusOr<Lowering> LowerShape(const NodeContext& node, const Target&) {
+  return LowerKnownOutput(node, Tensor::VectorInt64(ShapeSlice(node)));
+}
+
+absl::StatusOr<std::vector<TensorType>> InferSize(const NodeContext&) {
+  return std::vector<TensorType>{{DType::kInt64, {}}};
+}
+
+absl::StatusOr<Lowering> LowerSize(const NodeContext& node, const Target&) {
+  return LowerKnownOutput(node, Tensor::ScalarInt64(node.InputType(0).NumElements()));
+}
+
 }  // namespace
 
 extern const OpDef kReshape = {
@@ -49,6 +143,58 @@ extern const OpDef kReshape = {
     .infer = InferReshape,
     .aliases = rules::ViewOfFirstInput,
     .lower = rules::LowerCopy,
+};
+
+extern const OpDef kFlatten = {
+    .type = "Flatten",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = InferFlatten,
+    .aliases = rules::ViewOfFirstInput,
+    .lower = rules::LowerCopy,
+};
+
+extern const OpDef kSqueeze = {
+    .type = "Squeeze",
+    .min_inputs = 1,
+    .max_inputs = 2,
+    .infer = InferSqueeze,
+    .aliases = rules::ViewOfFirstInput,
+    .lower = rules::LowerCopy,
+};
+
+extern const OpDef kUnsqueeze = {
+    .type = "Unsqueeze",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = InferUnsqueeze,
+    .aliases = rules::ViewOfFirstInput,
+    .lower = rules::LowerCopy,
+};
+
+extern const OpDef kIdentity = {
+    .type = "Identity",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = rules::SameTypeAsInput,
+    .aliases = rules::ViewOfFirstInput,
+    .lower = rules::LowerCopy,
+};
+
+extern const OpDef kShape = {
+    .type = "Shape",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = InferShape,
+    .lower = LowerShape,
+};
+
+extern const OpDef kSize = {
+    .type = "Size",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer = InferSize,
+    .lower = LowerSize,
 };
 
 }  // namespace onnx_memplan
