@@ -1,0 +1,75 @@
+#include <nlohmann/json.hpp>
+
+#include "report/memory_report.h"
+
+namespace onnx_memplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+Json OrNull(const std::optional<T>& value) {
+  return value.has_value() ? Json(*value) : Json(nullptr);
+}
+
+Json TensorJson(const ReportTensor& tensor) {
+  return {{"name", tensor.name},
+          {"dtype", std::string(DTypeName(tensor.type.dtype))},
+          {"shape", tensor.type.shape},
+          {"bytes", tensor.bytes},
+          {"offset", OrNull(tensor.offset)},
+          {"first_step", OrNull(tensor.first_step)},
+          {"last_step", OrNull(tensor.last_step)},
+          {"kind", tensor.kind}};
+}
+
+Json StepJson(const ReportStep& step) {
+  return {{"index", step.index},
+          {"op", step.op},
+          {"name", step.name},
+          {"kernel", step.kernel},
+          {"live_bytes", step.live_bytes},
+          {"scratch_bytes", step.scratch_bytes},
+          {"scratch_offset", OrNull(step.scratch_offset)},
+          {"macs", step.macs}};
+}
+
+}  // namespace
+
+std::string RenderJson(const MemoryReport& report) {
+  Json json = {{"format_version", 1},
+               {"model",
+                {{"name", report.model.name},
+                 {"sha256", report.model.sha256},
+                 {"producer", report.model.producer},
+                 {"ir_version", report.model.ir_version},
+                 {"opset", report.model.opset}}},
+               {"target", report.target},
+               {"planner", report.planner},
+               {"method", report.method},
+               {"arena_bytes", report.arena_bytes},
+               {"lower_bound_bytes", report.lower_bound_bytes},
+               {"proven_optimal", report.proven_optimal},
+               {"peak_step", report.peak_step},
+               {"weights_bytes", report.weights_bytes},
+               {"persistent_bytes", report.persistent_bytes},
+               {"input_bytes", report.input_bytes},
+               {"output_bytes", report.output_bytes},
+               {"macs", report.macs}};
+  if (report.planning_seconds.has_value()) json["planning_seconds"] = *report.planning_seconds;
+  json["tensors"] = Json::array();
+  for (const ReportTensor& tensor : report.tensors) json["tensors"].push_back(TensorJson(tensor));
+  json["steps"] = Json::array();
+  for (const ReportStep& step : report.steps) json["steps"].push_back(StepJson(step));
+  json["peak"] = Json::array();
+  for (const ReportAlive& alive : report.peak) {
+    json["peak"].push_back({{"name", alive.name},
+                            {"bytes", alive.bytes},
+                            {"offset", alive.offset},
+                            {"why", alive.why}});
+  }
+  // Names come from the file and need not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace onnx_memplan
