@@ -26,6 +26,7 @@ constexpr ActivationDef kActivations[] = {
     {"HardSigmoid", "HardSigmoid", "", kernels::kHardSigmoid, "alpha", 0.2F, "beta", 0.5F},
     {"HardSwish", "HardSwish", "", kernels::kHardSwish},
     {"Silu", "", "", kernels::kSilu},
+    {"Swish", "Swish", "", kernels::kQuickGelu, "alpha", 1},
     {"QuickGelu", "QuickGelu", kMicrosoft, kernels::kQuickGelu, "alpha", 1.702F},
     // Epilogue::alpha = 1 asks for the tanh approximation; see EpilogueParams.
     {"Gelu", "Gelu", "", kernels::kGelu},
