@@ -31,7 +31,7 @@ struct Storage {
   // Its data must survive the last task: the lifetime ends after the last step.
   bool live_out = false;
   // Where the storage must lie, when it is not for the planner to choose.
-  std::optional<int64_t> fixed_offset;
+  std::optional<int64_t> fixed_offset = std::nullopt;
 
   friend bool operator==(const Storage&, const Storage&) = default;
 };
@@ -70,7 +70,7 @@ struct PlanProblem {
   std::vector<Task> tasks;
   std::vector<InPlaceOption> in_place;
   // The arena must not be larger; ResourceExhausted when no plan is found that fits.
-  std::optional<int64_t> capacity;
+  std::optional<int64_t> capacity = std::nullopt;
   // The order of execution is the order of `tasks`; only offsets are to be chosen.
   bool fixed_order = false;
 
@@ -110,7 +110,7 @@ struct PlanBudget {
   // Wall-clock limit. Results may then depend on the machine; node_limit is reproducible.
   double time_limit_seconds = 10;
   // Limit of search nodes of each exact method; nullopt: the planner's own default.
-  std::optional<int64_t> node_limit;
+  std::optional<int64_t> node_limit = std::nullopt;
   uint64_t seed = 1;
   int32_t threads = 1;
   // Called at most a few times a second. May be empty.

@@ -42,7 +42,7 @@ class Deadline {
 struct PackOptions {
   double time_limit_seconds = 10;
   // Limit of the nodes of an exact search; nullopt: only the time limits it.
-  std::optional<int64_t> node_limit;
+  std::optional<int64_t> node_limit = std::nullopt;
   uint64_t seed = 1;
   int32_t threads = 1;
   const std::atomic<bool>* cancel = nullptr;
