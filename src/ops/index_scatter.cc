@@ -1,0 +1,174 @@
+// ScatterElements and ScatterND.
+#include "ops/host_kernels.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/scatter.h"
+#include "ops/data_movement.h"
+#include "ops/dispatch.h"
+#include "ops/families.h"
+#include "ops/index_rules.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+namespace {
+
+// The data may be updated in place, unless the same value also is the updates or the indices.
+std::vector<Alias> ScatterAliases(const NodeContext& node) {
+  const std::vector<ValueId>& inputs = node.node().inputs;
+  if (inputs[0] == inputs[1] || inputs[0] == inputs[2]) return {};
+  return {{Alias::Kind::kInPlace, 0, 0, 0}};
+}
+
+absl::Status CheckReduction(const NodeContext& node) {
+  const std::string reduction = node.String("reduction", "none");
+  if (reduction == "none" || reduction == "add" || reduction == "mul" || reduction == "max" ||
+      reduction == "min") {
+    return absl::OkStatus();
+  }
+  return node.Invalid("reduction '" + reduction + "' is not one of none, add, mul, max, min");
+}
+
+// Calls pick.operator()<T, Reduction>() for the reduction of the node: by width for "none", by type
+// for the others. {R} in `pattern` is the reduction.
+template <class Pick>
+absl::StatusOr<KernelCall> ReductionCall(const NodeContext& node, std::string_view pattern,
+                                         Pick pick) {
+  const std::string reduction = node.String("reduction", "none");
+  constexpr std::string_view kHeader = "kernels/scatter.h";
+  const auto typed = [&]<class Reduction>(std::string_view name) {
+    return TypedCall<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                     uint64_t>(node, node.InputDType(0), kHeader, Substitute(pattern, "{R}", name),
+                               [&]<class T>() { return pick.template operator()<T, Reduction>(); });
+  };
+  if (reduction == "add") {
+    return typed.template operator()<kernels::ScatterAdd>("kernels::ScatterAdd");
+  }
+  if (reduction == "mul") {
+    return typed.template operator()<kernels::ScatterMul>("kernels::ScatterMul");
+  }
+  if (reduction == "max") {
+    return typed.template operator()<kernels::ScatterMax>("kernels::ScatterMax");
+  }
+  if (reduction == "min") {
+    return typed.template operator()<kernels::ScatterMin>("kernels::ScatterMin");
+  }
+  return WidthCall(
+      node.InputDType(0), kHeader, Substitute(pattern, "{R}", "kernels::ScatterAssign"),
+      [&]<class T>() { return pick.template operator()<T, kernels::ScatterAssign>(); });
+}
+
+const std::vector<KernelArg>& ScatterArgs() {
+  static const auto* args = new std::vector<KernelArg>{KernelArg::Input(0), KernelArg::Input(1),
+                                                       KernelArg::Input(2), KernelArg::Output(0)};
+  return *args;
+}
+
+// ---- ScatterElements
+
+absl::StatusOr<std::vector<TensorType>> InferScatterElements(const NodeContext& node) {
+  RETURN_IF_ERROR(CheckElementIndices(node));
+  RETURN_IF_ERROR(CheckReduction(node));
+  if (node.InputDType(2) != node.InputDType(0) || node.InputShape(2) != node.InputShape(1)) {
+    return node.Invalid("updates must have the element type of data and the shape of indices");
+  }
+  return std::vector<TensorType>{node.InputType(0)};
+}
+
+template <class I>
+absl::StatusOr<KernelCall> ScatterElementsCall(const NodeContext& node,
+                                               std::string_view index_type) {
+  return ReductionCall(node,
+                       Substitute("kernels::ScatterElements<{T}, {I}, {R}>", "{I}", index_type),
+                       []<class T, class Reduction>() {
+                         return FunctionOf<&kernels::ScatterElements<T, I, Reduction>>();
+                       });
+}
+
+absl::StatusOr<Lowering> LowerScatterElements(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  const Shape& shape = node.InputShape(0);
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  if (node.InputType(1).NumElements() == 0) return rules::LowerCopy(node, {});
+  int64_t axis = node.Int("axis", 0);
+  if (axis < 0) axis += static_cast<int64_t>(shape.size());
+  std::vector<int64_t> strides = RowMajorStrides(shape);
+  int64_t& axis_stride = strides[static_cast<size_t>(axis)];
+  kernels::ScatterElementsParams params = {};
+  ASSIGN_OR_RETURN(params.count,
+                   ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
+  ASSIGN_OR_RETURN(params.axis, ToInt32(node, shape[static_cast<size_t>(axis)], "a dimension"));
+  ASSIGN_OR_RETURN(params.axis_stride, ToInt32(node, std::exchange(axis_stride, 0), "a stride"));
+  RETURN_IF_ERROR(ToKernelArray(node, node.InputShape(1), 1, params.dims));
+  RETURN_IF_ERROR(ToKernelArray(node, strides, 0, params.y_strides));
+  ASSIGN_OR_RETURN(KernelCall call, node.InputDType(1) == DType::kInt32
+                                        ? ScatterElementsCall<int32_t>(node, "int32_t")
+                                        : ScatterElementsCall<int64_t>(node, "int64_t"));
+  return OneCall(std::move(call), params, ScatterArgs());
+}
+
+// ---- ScatterND
+
+absl::StatusOr<std::vector<TensorType>> InferScatterNd(const NodeContext& node) {
+  RETURN_IF_ERROR(CheckReduction(node));
+  const Shape& data = node.InputShape(0);
+  const Shape& indices = node.InputShape(1);
+  if (indices.empty() || indices.back() > static_cast<int64_t>(data.size())) {
+    return node.Invalid("the last dimension of indices must be at most the rank of data");
+  }
+  RETURN_IF_ERROR(CheckTuples(node, 0));
+  Shape updates(indices.begin(), indices.end() - 1);
+  updates.insert(updates.end(), data.begin() + indices.back(), data.end());
+  if (node.InputDType(2) != node.InputDType(0) || node.InputShape(2) != updates) {
+    return node.Invalid(
+        absl::StrCat("updates must be ", TensorType{node.InputDType(0), updates}.ToString()));
+  }
+  return std::vector<TensorType>{node.InputType(0)};
+}
+
+absl::StatusOr<Lowering> LowerScatterNd(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  if (node.InputType(2).NumElements() == 0) return rules::LowerCopy(node, {});
+  const Shape& data = node.InputShape(0);
+  const Shape& indices = node.InputShape(1);
+  const auto depth = static_cast<size_t>(indices.back());
+  kernels::ScatterNdParams params = {};
+  ASSIGN_OR_RETURN(const int64_t tuples, CheckedProduct(node, indices, 0, indices.size() - 1));
+  ASSIGN_OR_RETURN(const int64_t inner, CheckedProduct(node, data, depth, data.size()));
+  ASSIGN_OR_RETURN(params.count,
+                   ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
+  ASSIGN_OR_RETURN(params.tuples, ToInt32(node, tuples, "the number of index tuples"));
+  ASSIGN_OR_RETURN(params.inner, ToInt32(node, inner, "a product of dimensions"));
+  RETURN_IF_ERROR(IndexedDims(node, 0, depth, params.dims, params.strides));
+  params.depth = static_cast<int32_t>(depth);
+  ASSIGN_OR_RETURN(
+      KernelCall call,
+      ReductionCall(node, "kernels::ScatterNd<{T}, {R}>", []<class T, class Reduction>() {
+        return FunctionOf<&kernels::ScatterNd<T, Reduction>>();
+      }));
+  return OneCall(std::move(call), params, ScatterArgs());
+}
+
+}  // namespace
+
+extern const OpDef kScatterElements = {
+    .type = "ScatterElements",
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = InferScatterElements,
+    .aliases = ScatterAliases,
+    .lower = LowerScatterElements,
+};
+
+extern const OpDef kScatterNd = {
+    .type = "ScatterND",
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = InferScatterNd,
+    .aliases = ScatterAliases,
+    .lower = LowerScatterNd,
+};
+
+}  // namespace onnx_memplan
