@@ -1,0 +1,28 @@
+// Addresses of tensors inside the arena, the weights and the caller's buffers.
+#ifndef MEMPLAN_SKELETON_ACCESS_H_
+#define MEMPLAN_SKELETON_ACCESS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace skeleton {
+
+template <class T>
+inline T* At(void* base, size_t byte_offset) {
+  return static_cast<T*>(static_cast<void*>(static_cast<unsigned char*>(base) + byte_offset));
+}
+
+template <class T>
+inline const T* At(const void* base, size_t byte_offset) {
+  return static_cast<const T*>(
+      static_cast<const void*>(static_cast<const unsigned char*>(base) + byte_offset));
+}
+
+// True if `pointer` is a multiple of `alignment`, a power of two.
+inline bool IsAligned(const void* pointer, size_t alignment) {
+  return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0;
+}
+
+}  // namespace skeleton
+
+#endif  // MEMPLAN_SKELETON_ACCESS_H_

@@ -1,0 +1,18 @@
+// The plan as a table in a comment.
+#ifndef ONNX_MEMPLAN_EMIT_MEMORY_MAP_H_
+#define ONNX_MEMPLAN_EMIT_MEMORY_MAP_H_
+
+#include <string>
+
+#include "onnx_memplan/plan.h"
+#include "plan_build/program.h"
+
+namespace onnx_memplan {
+
+// Lines of // comment: one for each storage and scratch, by offset, with the steps (both ends
+// included) that it must keep its bytes for.
+std::string RenderMemoryMap(const Program& program, const Plan& plan);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_EMIT_MEMORY_MAP_H_
