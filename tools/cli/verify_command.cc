@@ -1,12 +1,10 @@
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "commands.h"
 #include "common.h"
+#include "onnx_memplan/compare.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan::cli {
@@ -19,55 +17,6 @@ struct VerifyArguments {
   std::string data;
   double relative_tolerance = 1e-5;
 };
-
-// The largest |actual - expected| and the largest |expected|, over all elements. NaN differs from
-// everything but NaN.
-struct Difference {
-  double largest = 0;
-  double scale = 0;
-};
-
-template <class T>
-Difference Compare(const Tensor& actual, const Tensor& expected) {
-  Difference result;
-  const std::span<const T> a = actual.As<T>();
-  const std::span<const T> b = expected.As<T>();
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double x = static_cast<double>(a[i]);
-    const double y = static_cast<double>(b[i]);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    const double difference = std::abs(x - y);
-    result.largest = std::isnan(difference) ? INFINITY : std::max(result.largest, difference);
-  }
-  for (T value : b) {
-    if (std::isfinite(static_cast<double>(value))) {
-      result.scale = std::max(result.scale, std::abs(static_cast<double>(value)));
-    }
-  }
-  return result;
-}
-
-absl::StatusOr<Difference> CompareTensors(const Tensor& actual, const Tensor& expected) {
-  switch (actual.dtype()) {
-    case DType::kFloat:
-      return Compare<float>(actual, expected);
-    case DType::kDouble:
-      return Compare<double>(actual, expected);
-    case DType::kInt8:
-      return Compare<int8_t>(actual, expected);
-    case DType::kUint8:
-      return Compare<uint8_t>(actual, expected);
-    case DType::kInt32:
-      return Compare<int32_t>(actual, expected);
-    case DType::kInt64:
-      return Compare<int64_t>(actual, expected);
-    case DType::kBool:
-      return Compare<bool>(actual, expected);
-    default:
-      return absl::UnimplementedError(
-          absl::StrCat("outputs of type ", actual.type().ToString(), " cannot be compared"));
-  }
-}
 
 absl::Status RunVerify(const VerifyArguments& arguments) {
   ASSIGN_OR_RETURN(const CompileOptions options,
