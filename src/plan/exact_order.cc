@@ -1,0 +1,272 @@
+// How the parts work together: the problem is split where a task leaves no choice (order_split.h),
+// each part is made smaller (order_reduce.h), gets an order from the heuristics and a bound from
+// minimum cuts (order_bounds.h). Only the part with the largest peak matters. On it, rounds of
+// growing effort ask the exact search, forwards and with time reversed (whichever is easier), for
+// an order that is one byte better; in between, wider beams look for better orders, and the exact
+// search at a budget half way down raises the bound. Each answer "infeasible" is a proof, each
+// limit that is hit is none.
+#include "plan/exact_order.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plan/exact_order_search.h"
+#include "plan/order_beam.h"
+#include "plan/order_bounds.h"
+#include "plan/order_heuristics.h"
+#include "plan/order_reduce.h"
+#include "plan/order_split.h"
+#include "support/check.h"
+
+namespace onnx_memplan {
+namespace {
+
+// The exact search keeps bits for each pair of tasks.
+constexpr int32_t kMaxExactTasks = 4096;
+constexpr int64_t kFirstNodeLimit = 1000;
+constexpr int32_t kCriticalTasks = 16;
+
+class PartSearch {
+ public:
+  PartSearch(OrderPart part, const OrderSearchOptions& options, const Deadline& deadline)
+      : options_(options),
+        deadline_(deadline),
+        part_(std::move(part)),
+        reduced_(ReduceOrder(part_.model, kMaxExactTasks)),
+        forward_(reduced_.model),
+        backward_(ReverseOrderModel(reduced_.model)) {}
+
+  int64_t peak() const { return peak_; }
+  int64_t lower_bound() const { return lower_bound_; }
+  bool closed() const { return peak_ == lower_bound_; }
+  bool exhausted() const { return exhausted_; }
+  int64_t nodes() const { return nodes_; }
+  const std::string& found_by() const { return found_by_; }
+  const std::string& bound_by() const { return bound_by_; }
+  // In tasks of the whole model.
+  std::vector<int32_t> Order() const {
+    std::vector<int32_t> order = reduced_.Expand(order_);
+    for (int32_t& task : order) task = part_.task_of[task];
+    return order;
+  }
+
+  void Start() {
+    OfferProgramOrder();
+    Offer(DepthFirstOrder(forward_), "depth-first order");
+    for (const ListRule rule : {ListRule::kPeakThenLive, ListRule::kLive}) {
+      const std::string name =
+          rule == ListRule::kPeakThenLive ? "least peak first" : "least live first";
+      Offer(ListOrder(forward_, rule), name);
+      OfferReversed(ListOrder(backward_, rule), absl::StrCat(name, ", backwards"));
+    }
+    Raise(LargestTaskBound(forward_, order_, Stop()), "minimum cuts");
+  }
+
+  // One round; the effort grows from call to call.
+  void Improve(int64_t node_budget) {
+    const int64_t node_limit = std::min(node_budget, kFirstNodeLimit << (2 * std::min(round_, 20)));
+    const bool exact = options_.exact && forward_.task_count <= kMaxExactTasks;
+    if (exact) {
+      Ask(prove_[0], forward_, false, peak_ - 1, node_limit);
+      if (Open()) Ask(prove_[1], backward_, true, peak_ - 1, node_limit);
+    }
+    if (Open()) Beams(exact);
+    if (exact && Open() && round_ > 0 && peak_ - lower_bound_ > 1) {
+      Ask(raise_, forward_, false, lower_bound_ + (peak_ - lower_bound_) / 2, node_limit / 2);
+    }
+    ++round_;
+  }
+
+ private:
+  std::function<bool()> Stop() const {
+    return [this] { return deadline_.expired(); };
+  }
+  bool Open() const { return !closed() && !deadline_.expired(); }
+
+  void OfferProgramOrder() {
+    // Of the tasks themselves, so that the order the user gave is never beaten by a worse one.
+    order_ = ProgramOrder(forward_);
+    peak_ = OrderPeak(forward_, order_);
+    found_by_ = "program order";
+  }
+
+  void Offer(std::vector<int32_t> order, const std::string& name) {
+    if (order.empty()) return;
+    const int64_t peak = OrderPeak(forward_, order);
+    if (peak >= peak_) return;
+    peak_ = peak;
+    order_ = std::move(order);
+    found_by_ = name;
+  }
+  void OfferReversed(std::vector<int32_t> order, const std::string& name) {
+    std::reverse(order.begin(), order.end());
+    Offer(std::move(order), name);
+  }
+
+  void Raise(int64_t bound, const std::string& name) {
+    MEMPLAN_CHECK_MSG(bound <= peak_, absl::StrCat(name, ": bound ", bound, ", peak ", peak_));
+    if (bound <= lower_bound_) return;
+    lower_bound_ = bound;
+    bound_by_ = name;
+  }
+
+  void Beams(bool exact) {
+    const double states =
+        4e8 / (1.0 + forward_.task_count) / (1.0 + forward_.task_count + forward_.storage_count);
+    const int32_t widest = static_cast<int32_t>(std::clamp(states, 1.0, 4096.0));
+    const int32_t width = std::min(widest, 16 << (2 * std::min(round_, 4)));
+    if (width <= last_width_) {
+      exhausted_ = !exact;
+      return;
+    }
+    last_width_ = width;
+    BeamOptions options{
+        .width = width, .bound_bytes = lower_bound_, .limit_bytes = peak_ - 1, .stop = Stop()};
+    Offer(BeamOrder(forward_, options), absl::StrCat("beam of ", width));
+    if (!Open()) return;
+    options.limit_bytes = peak_ - 1;
+    OfferReversed(BeamOrder(backward_, options), absl::StrCat("beam of ", width, ", backwards"));
+  }
+
+  // Asks the exact search for orders within the budget, then below what it found, and so on.
+  void Ask(std::unique_ptr<OrderSearch>& search, const OrderModel& model, bool reversed,
+           int64_t budget, int64_t node_limit) {
+    if (search == nullptr) {
+      search = std::make_unique<OrderSearch>(model, options_.table_bytes / 4, Stop());
+    }
+    search->SetCriticalTasks(CriticalTasks(model, reversed));
+    const int64_t last = search->total_nodes() + node_limit;
+    const std::string name = reversed ? "exact search, backwards" : "exact search";
+    while (search->total_nodes() < last) {
+      const int64_t before = search->total_nodes();
+      const OrderVerdict verdict = search->Decide(budget, last - before);
+      nodes_ += search->total_nodes() - before;
+      if (verdict == OrderVerdict::kStopped) return;
+      if (verdict == OrderVerdict::kInfeasible) {
+        Raise(std::min(peak_, search->lowest_rejected()), name);
+        return;
+      }
+      reversed ? OfferReversed(search->order(), name) : Offer(search->order(), name);
+      if (!Open()) return;
+      budget = std::min(budget, peak_ - 1);
+    }
+  }
+
+  // Those that need the most bytes in the best order so far.
+  std::vector<int32_t> CriticalTasks(const OrderModel& model, bool reversed) const {
+    std::vector<int32_t> order = order_;
+    if (reversed) std::reverse(order.begin(), order.end());
+    const std::vector<int64_t> live = LiveBytesByStep(model, order);
+    std::vector<int32_t> steps(order.size());
+    std::iota(steps.begin(), steps.end(), 0);
+    std::stable_sort(steps.begin(), steps.end(),
+                     [&](int32_t a, int32_t b) { return live[a] > live[b]; });
+    if (steps.size() > kCriticalTasks) steps.resize(kCriticalTasks);
+    for (int32_t& step : steps) step = order[step];
+    return steps;
+  }
+
+  const OrderSearchOptions& options_;
+  const Deadline& deadline_;
+  OrderPart part_;
+  ReducedOrder reduced_;
+  const OrderModel& forward_;
+  OrderModel backward_;
+  std::array<std::unique_ptr<OrderSearch>, 2> prove_;
+  std::unique_ptr<OrderSearch> raise_;
+  std::vector<int32_t> order_;
+  int64_t peak_ = 0;
+  int64_t lower_bound_ = 0;
+  std::string found_by_, bound_by_;
+  int64_t nodes_ = 0;
+  int32_t round_ = 0;
+  int32_t last_width_ = 0;
+  bool exhausted_ = false;
+};
+
+// The parts of the model that leave a choice, and the steps between them.
+struct Parts {
+  std::vector<std::unique_ptr<PartSearch>> searches;
+  // In order of execution: a task, or ~index of a search.
+  std::vector<int32_t> sequence;
+  // Of the steps that are fixed.
+  int64_t fixed_peak = 0;
+};
+
+Parts Split(const OrderModel& model, const OrderSearchOptions& options, const Deadline& deadline) {
+  Parts parts;
+  std::vector<uint8_t> before(model.task_count, 0);
+  ExecutionState state(model);
+  parts.fixed_peak = model.base_bytes;
+  for (std::vector<int32_t>& group : SplitAtSingleTasks(model)) {
+    if (group.size() == 1) {
+      parts.sequence.push_back(group.front());
+      parts.fixed_peak = std::max(parts.fixed_peak, state.Run(group.front()).during);
+      before[group.front()] = 1;
+      continue;
+    }
+    parts.sequence.push_back(~static_cast<int32_t>(parts.searches.size()));
+    const std::vector<int32_t> tasks = group;
+    parts.searches.push_back(std::make_unique<PartSearch>(
+        ExtractPart(model, before, std::move(group)), options, deadline));
+    for (int32_t task : tasks) {  // a group of SplitAtSingleTasks is in topological order
+      state.Run(task);
+      before[task] = 1;
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions& options,
+                              const Deadline& deadline) {
+  Parts parts = Split(model, options, deadline);
+  OrderSearchResult result;
+  result.lower_bound = parts.fixed_peak;
+  result.bound_by = "steps without a choice";
+  for (auto& search : parts.searches) search->Start();
+  int64_t nodes = 0;
+  while (true) {
+    PartSearch* worst = nullptr;
+    result.peak_bytes = parts.fixed_peak;
+    result.found_by = "program order";
+    nodes = 0;
+    for (auto& search : parts.searches) {
+      nodes += search->nodes();
+      if (search->lower_bound() > result.lower_bound) {
+        result.lower_bound = search->lower_bound();
+        result.bound_by = search->bound_by();
+      }
+      if (search->peak() > result.peak_bytes) {
+        result.peak_bytes = search->peak();
+        result.found_by = search->found_by();
+        worst = search.get();
+      }
+    }
+    if (options.progress) options.progress(result.peak_bytes, result.lower_bound, nodes);
+    const int64_t nodes_left = options.node_limit.value_or(INT64_MAX) - nodes;
+    if (worst == nullptr || result.peak_bytes <= result.lower_bound || worst->exhausted() ||
+        deadline.expired() || nodes_left <= 0) {
+      break;
+    }
+    worst->Improve(nodes_left);
+  }
+  result.nodes = nodes;
+  for (int32_t item : parts.sequence) {
+    if (item >= 0) {
+      result.order.push_back(item);
+      continue;
+    }
+    const std::vector<int32_t> order = parts.searches[~item]->Order();
+    result.order.insert(result.order.end(), order.begin(), order.end());
+  }
+  // Untouched storages at the ends are outside of the parts.
+  result.peak_bytes = OrderPeak(model, result.order);
+  return result;
+}
+
+}  // namespace onnx_memplan

@@ -1,0 +1,42 @@
+// An order of least peak, with a bound for all orders: exact when the budget allows, and always as
+// good as what was found until then.
+#ifndef ONNX_MEMPLAN_PLAN_EXACT_ORDER_H_
+#define ONNX_MEMPLAN_PLAN_EXACT_ORDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plan/order_model.h"
+#include "plan/packer.h"
+
+namespace onnx_memplan {
+
+struct OrderSearchOptions {
+  // Of all searches together; nullopt: only the time limits them.
+  std::optional<int64_t> node_limit;
+  // For the table of failed states.
+  int64_t table_bytes = int64_t{512} << 20;
+  uint64_t seed = 1;
+  // False: heuristics, beam and local search only; the bound is still a proof where it is met.
+  bool exact = true;
+  // Gets (incumbent, bound, states) now and then. May be empty.
+  std::function<void(int64_t, int64_t, int64_t)> progress;
+};
+
+struct OrderSearchResult {
+  std::vector<int32_t> order;
+  int64_t peak_bytes = 0;
+  // Every order has a step that needs at least this. peak_bytes == lower_bound is a proof.
+  int64_t lower_bound = 0;
+  int64_t nodes = 0;
+  std::string found_by, bound_by;
+};
+
+OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions& options,
+                              const Deadline& deadline);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_PLAN_EXACT_ORDER_H_
