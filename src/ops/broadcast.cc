@@ -1,6 +1,6 @@
-#include "ops/broadcast.h"
-
 #include "ops/host_kernels.h"
+
+#include "ops/broadcast.h"
 
 #include <array>
 

@@ -1,6 +1,6 @@
-#include "ops/epilogue.h"
-
 #include "ops/host_kernels.h"
+
+#include "ops/epilogue.h"
 
 #include <limits>
 
