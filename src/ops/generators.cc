@@ -12,6 +12,7 @@
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/index_rules.h"
+#include "ops/onnx_dtype.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
