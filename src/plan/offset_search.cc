@@ -1,0 +1,588 @@
+#include "plan/offset_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "plan/pack_fit.h"
+#include "support/check.h"
+
+namespace onnx_memplan {
+namespace {
+
+size_t Index(int32_t i) { return static_cast<size_t>(i); }
+
+// Sections: maximal runs of steps with the same live blocks, without those whose blocks are all
+// live in a neighbouring section too. section_of_step[t] is the first section at or after step t.
+struct Sections {
+  int32_t count = 0;
+  std::vector<int32_t> first_step;  // by section: one step of it
+};
+
+Sections MakeSections(const Blocks& blocks) {
+  // A step is kept when something begins between the last kept one and it, and something ends
+  // before the next beginning: then its live set is not part of a neighbour's.
+  std::vector<bool> begins(Index(blocks.step_count) + 1, false), ends(begins);
+  for (const Window& window : blocks.windows) {
+    begins[Index(window.first_step)] = true;
+    ends[Index(window.end_step)] = true;
+  }
+  Sections sections;
+  bool grown = false;
+  for (int32_t t = 0; t < blocks.step_count; ++t) {
+    grown = grown || begins[Index(t)];
+    if (!grown || !ends[Index(t) + 1]) continue;
+    sections.first_step.push_back(t);
+    grown = false;
+  }
+  sections.count = static_cast<int32_t>(sections.first_step.size());
+  return sections;
+}
+
+int32_t SectionAtOrAfter(const Sections& sections, int32_t step) {
+  return static_cast<int32_t>(
+      std::lower_bound(sections.first_step.begin(), sections.first_step.end(), step) -
+      sections.first_step.begin());
+}
+
+// T holds sizes and offsets in units of `unit` bytes.
+template <typename T>
+class Search : public OffsetSearch {
+ public:
+  Search(const Blocks& blocks, const std::vector<RankKey>& ranking, int64_t unit);
+  SearchResult Run(int64_t capacity_bytes, int64_t node_limit, const Deadline& deadline) override;
+
+ private:
+  enum class Outcome : uint8_t { kFound, kFailed, kStopped };
+
+  struct Neighbour {
+    int32_t block;
+    T rise;  // the neighbour, when above, is at least so far above the offset of this block
+  };
+  struct Candidate {
+    T offset;
+    int32_t block;
+  };
+  struct Change {  // of low_[block], or of floor_[section] when `index` < 0
+    int32_t index;
+    T old_value;
+  };
+  struct Mark {
+    size_t changes, ranks, witnesses, placed;
+  };
+  // A set of unplaced blocks, queue_[begin, end), which no step connects to others, all to stand at
+  // (offset, after rank `last_rank`) or later; sections [first_section, end_section).
+  struct Part {
+    int32_t begin, end;
+    int32_t first_section, end_section;
+    T offset;
+    int32_t last_rank;
+  };
+
+  void BuildKeys();
+  void Rank(int32_t begin, int32_t end);
+  void BuildNeighbours();
+  void BuildTwins();
+
+  Outcome SolveSplit(const Part& part);
+  Outcome Solve(const Part& part);
+  bool CollectCandidates(const Part& part);
+  bool Place(const Part& part, const Candidate& candidate, bool& left_trace);
+  bool LiftFloor(int32_t section, T offset);
+  void Undo(const Mark& mark);
+  void Dequeue(int32_t block, int32_t front);
+
+  const Blocks& source_;
+  const Sections sections_;
+  const int64_t unit_;
+  bool exact_model_ = true;
+  bool has_fixed_ = false;
+  bool has_alignment_ = false;
+
+  int32_t count_ = 0;
+  std::vector<RankKey> ranking_;
+  std::vector<double> keys_;     // by block and key of ranking_
+  std::vector<int32_t> sorted_;  // scratch of Rank
+  std::vector<T> bytes_, alignment_, fixed_;
+  std::vector<int32_t> first_section_, end_section_;
+  std::vector<int64_t> neighbour_begin_;
+  std::vector<Neighbour> neighbours_;
+  std::vector<int32_t> twin_;  // the previous block of equal lifetime and size, or -1
+  // Height of each block in each of its sections, at height_begin_[b] + (section - first_section).
+  std::vector<int64_t> height_begin_;
+  std::vector<T> heights_;
+  std::vector<int64_t> section_begin_;
+  std::vector<int32_t> section_blocks_;
+
+  // State.
+  T capacity_ = 0;
+  std::vector<T> low_;  // of unplaced blocks: the lowest place; of placed ones: the offset
+  std::vector<uint8_t> placed_;
+  std::vector<T> total_;  // by section: bytes unplaced
+  std::vector<T> floor_;  // by section: nothing unplaced can begin lower
+  // By section: an unplaced block that can stand on the floor, or that stands lowest above it.
+  std::vector<int32_t> witness_;
+  std::vector<std::pair<int32_t, int32_t>> old_witnesses_;  // (section, block)
+  std::vector<int32_t> raised_;                             // blocks raised by the last Place
+  std::vector<int32_t> crossing_;  // by section s > 0: unplaced blocks live in s - 1 and s
+  std::vector<int32_t> queue_, queue_position_;
+  std::vector<int32_t> rank_;                           // among the blocks of the same part
+  std::vector<std::pair<int32_t, int32_t>> old_ranks_;  // (block, rank) before splits
+  std::vector<Change> changes_;
+  std::vector<int32_t> stack_;  // placed blocks, in order
+  std::vector<Candidate> candidates_;
+  int64_t nodes_ = 0, node_limit_ = 0;
+  const Deadline* deadline_ = nullptr;
+};
+
+template <typename T>
+Search<T>::Search(const Blocks& blocks, const std::vector<RankKey>& ranking, int64_t unit)
+    : source_(blocks), sections_(MakeSections(blocks)), unit_(unit), ranking_(ranking) {
+  count_ = static_cast<int32_t>(blocks.blocks.size());
+  BuildKeys();
+  for (const Block& block : blocks.blocks) {
+    bytes_.push_back(static_cast<T>(block.bytes / unit));
+    alignment_.push_back(static_cast<T>(std::max<int64_t>(1, block.alignment / unit)));
+    fixed_.push_back(block.is_fixed() ? static_cast<T>(block.fixed_offset / unit) : T{-1});
+    has_fixed_ = has_fixed_ || block.is_fixed();
+    has_alignment_ = has_alignment_ || alignment_.back() > 1;
+    first_section_.push_back(SectionAtOrAfter(sections_, block.first_step));
+    end_section_.push_back(SectionAtOrAfter(sections_, block.end_step));
+  }
+  height_begin_.assign(1, 0);
+  std::vector<int64_t> section_counts(Index(sections_.count) + 1, 0);
+  for (int32_t b = 0; b < count_; ++b) {
+    const Block& block = blocks.blocks[Index(b)];
+    const size_t begin = heights_.size();
+    heights_.resize(begin + Index(end_section_[Index(b)] - first_section_[Index(b)]), 0);
+    for (const Window& window : blocks.windows_of(block)) {
+      exact_model_ = exact_model_ && window.low == 0;
+      const int32_t end = SectionAtOrAfter(sections_, window.end_step);
+      for (int32_t s = SectionAtOrAfter(sections_, window.first_step); s < end; ++s) {
+        heights_[begin + Index(s - first_section_[Index(b)])] = static_cast<T>(window.high / unit);
+      }
+    }
+    height_begin_.push_back(static_cast<int64_t>(heights_.size()));
+    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
+      ++section_counts[Index(s) + 1];
+    }
+  }
+  std::partial_sum(section_counts.begin(), section_counts.end(), section_counts.begin());
+  section_begin_ = section_counts;
+  section_blocks_.resize(static_cast<size_t>(section_begin_.back()));
+  for (int32_t b = 0; b < count_; ++b) {
+    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
+      section_blocks_[static_cast<size_t>(section_counts[Index(s)]++)] = b;
+    }
+  }
+  BuildNeighbours();
+  BuildTwins();
+}
+
+template <typename T>
+void Search<T>::BuildKeys() {
+  const std::vector<int32_t> conflicts = ConflictCounts(source_);
+  for (int32_t b = 0; b < count_; ++b) {
+    const Block& block = source_.blocks[Index(b)];
+    for (const RankKey key : ranking_) {
+      double value = 0;  // kSectionTotal: changes as blocks are placed
+      if (key == RankKey::kDuration) value = block.duration();
+      if (key == RankKey::kSize) value = static_cast<double>(block.bytes);
+      if (key == RankKey::kConflicts) value = conflicts[Index(b)];
+      if (key == RankKey::kArea) {
+        value = static_cast<double>(block.bytes) * static_cast<double>(block.duration());
+      }
+      if (key == RankKey::kSections) {
+        value = SectionAtOrAfter(sections_, block.end_step) -
+                SectionAtOrAfter(sections_, block.first_step);
+      }
+      keys_.push_back(value);
+    }
+  }
+}
+
+// Ranks the blocks of queue_[begin, end) among each other.
+template <typename T>
+void Search<T>::Rank(int32_t begin, int32_t end) {
+  const size_t width = ranking_.size();
+  const auto total_key = std::find(ranking_.begin(), ranking_.end(), RankKey::kSectionTotal);
+  if (total_key != ranking_.end()) {
+    const auto key = static_cast<size_t>(total_key - ranking_.begin());
+    for (int32_t q = begin; q < end; ++q) {
+      const size_t b = Index(queue_[Index(q)]);
+      const T most =
+          *std::max_element(total_.begin() + first_section_[b], total_.begin() + end_section_[b]);
+      keys_[b * width + key] = static_cast<double>(most);
+    }
+  }
+  sorted_.assign(queue_.begin() + begin, queue_.begin() + end);
+  std::sort(sorted_.begin(), sorted_.end(), [&](int32_t a, int32_t b) {
+    const double* x = keys_.data() + Index(a) * width;
+    const double* y = keys_.data() + Index(b) * width;
+    for (size_t k = 0; k < width; ++k) {
+      if (x[k] != y[k]) return x[k] > y[k];
+    }
+    return a < b;
+  });
+  for (size_t i = 0; i < sorted_.size(); ++i) {
+    old_ranks_.emplace_back(sorted_[i], rank_[Index(sorted_[i])]);
+    rank_[Index(sorted_[i])] = static_cast<int32_t>(i);
+  }
+}
+
+template <typename T>
+void Search<T>::BuildNeighbours() {
+  std::vector<std::vector<Neighbour>> lists(Index(count_));
+  std::vector<int32_t> by_start(Index(count_));
+  std::iota(by_start.begin(), by_start.end(), 0);
+  std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) {
+    return first_section_[Index(a)] < first_section_[Index(b)];
+  });
+  std::vector<int32_t> live;
+  for (int32_t b : by_start) {
+    const int32_t first = first_section_[Index(b)];
+    std::erase_if(live, [&](int32_t l) { return end_section_[Index(l)] <= first; });
+    for (int32_t other : live) {
+      const int32_t end = std::min(end_section_[Index(b)], end_section_[Index(other)]);
+      T rise_b = 0, rise_other = 0;  // of the one that lies below
+      for (int32_t s = first; s < end; ++s) {
+        const T hb = heights_[static_cast<size_t>(height_begin_[Index(b)]) + Index(s - first)];
+        const T ho = heights_[static_cast<size_t>(height_begin_[Index(other)]) +
+                              Index(s - first_section_[Index(other)])];
+        if (hb == 0 || ho == 0) continue;
+        rise_b = std::max(rise_b, hb);
+        rise_other = std::max(rise_other, ho);
+      }
+      if (rise_b == 0) continue;  // one is in a gap of the other
+      lists[Index(b)].push_back({other, rise_b});
+      lists[Index(other)].push_back({b, rise_other});
+    }
+    live.push_back(b);
+  }
+  neighbour_begin_.assign(1, 0);
+  for (std::vector<Neighbour>& list : lists) {
+    std::sort(list.begin(), list.end(),
+              [](const Neighbour& a, const Neighbour& b) { return a.block < b.block; });
+    neighbours_.insert(neighbours_.end(), list.begin(), list.end());
+    neighbour_begin_.push_back(static_cast<int64_t>(neighbours_.size()));
+  }
+}
+
+template <typename T>
+void Search<T>::BuildTwins() {
+  twin_.assign(Index(count_), -1);
+  const auto shape = [&](int32_t b) {
+    return std::tuple(first_section_[Index(b)], end_section_[Index(b)], bytes_[Index(b)],
+                      alignment_[Index(b)]);
+  };
+  std::vector<int32_t> order;
+  for (int32_t b = 0; b < count_; ++b) {
+    if (fixed_[Index(b)] < 0 && source_.blocks[Index(b)].is_rectangle()) {
+      order.push_back(b);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return shape(a) < shape(b); });
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (shape(order[i - 1]) == shape(order[i])) twin_[Index(order[i])] = order[i - 1];
+  }
+}
+
+template <typename T>
+SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const Deadline& deadline) {
+  capacity_ =
+      static_cast<T>(std::min<int64_t>(capacity_bytes / unit_, std::numeric_limits<T>::max() / 4));
+  node_limit_ = node_limit;
+  nodes_ = 0;
+  deadline_ = &deadline;
+  low_.assign(Index(count_), 0);
+  placed_.assign(Index(count_), 0);
+  total_.assign(Index(sections_.count), 0);
+  floor_.assign(Index(sections_.count), 0);
+  witness_.assign(Index(sections_.count), -1);
+  for (int32_t s = 0; s < sections_.count; ++s) {
+    if (section_begin_[Index(s)] < section_begin_[Index(s) + 1]) {
+      witness_[Index(s)] = section_blocks_[static_cast<size_t>(section_begin_[Index(s)])];
+    }
+  }
+  crossing_.assign(Index(sections_.count) + 1, 0);
+  changes_.clear();
+  stack_.clear();
+  candidates_.clear();
+  queue_.resize(Index(count_));
+  std::iota(queue_.begin(), queue_.end(), 0);
+  queue_position_ = queue_;
+  rank_.assign(Index(count_), 0);
+  old_ranks_.clear();
+  old_witnesses_.clear();
+  for (int32_t b = 0; b < count_; ++b) {
+    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
+      total_[Index(s)] =
+          static_cast<T>(total_[Index(s)] + heights_[static_cast<size_t>(height_begin_[Index(b)]) +
+                                                     Index(s - first_section_[Index(b)])]);
+      if (s > first_section_[Index(b)]) ++crossing_[Index(s)];
+    }
+  }
+  SearchResult result;
+  Outcome outcome = Outcome::kFailed;
+  const bool fits = std::all_of(total_.begin(), total_.end(), [&](T t) { return t <= capacity_; });
+  if (fits) {
+    Rank(0, count_);
+    outcome = SolveSplit({.begin = 0,
+                          .end = count_,
+                          .first_section = 0,
+                          .end_section = sections_.count,
+                          .offset = 0,
+                          .last_rank = -1});
+  }
+  result.nodes = nodes_;
+  switch (outcome) {
+    case Outcome::kStopped:
+      break;
+    case Outcome::kFailed:
+      if (exact_model_) result.status = SearchStatus::kInfeasible;
+      break;
+    case Outcome::kFound:
+      result.status = SearchStatus::kFound;
+      result.offsets.resize(Index(count_));
+      for (int32_t b = 0; b < count_; ++b) {
+        result.offsets[Index(b)] = int64_t{low_[Index(b)]} * unit_;
+      }
+  }
+  return result;
+}
+
+// Solves the parts that are no longer connected one after the other. A part that is solved stays
+// so: whatever fails in another part cannot be its fault.
+template <typename T>
+typename Search<T>::Outcome Search<T>::SolveSplit(const Part& part) {
+  if (part.begin == part.end) return Outcome::kFound;
+  int32_t first = part.first_section;
+  bool split = false;
+  for (int32_t s = part.first_section + 1; s < part.end_section && !split; ++s) {
+    split = crossing_[Index(s)] == 0;
+  }
+  if (!split) return Solve(part);
+  std::sort(queue_.begin() + part.begin, queue_.begin() + part.end, [&](int32_t a, int32_t b) {
+    return std::pair(first_section_[Index(a)], a) < std::pair(first_section_[Index(b)], b);
+  });
+  for (int32_t q = part.begin; q < part.end; ++q) queue_position_[Index(queue_[Index(q)])] = q;
+  int32_t begin = part.begin;
+  for (int32_t s = first + 1; s <= part.end_section; ++s) {
+    if (s < part.end_section && crossing_[Index(s)] != 0) continue;
+    int32_t end = begin;
+    while (end < part.end && first_section_[Index(queue_[Index(end)])] < s) ++end;
+    if (end > begin) {
+      Rank(begin, end);
+      const Outcome outcome = Solve({.begin = begin,
+                                     .end = end,
+                                     .first_section = first,
+                                     .end_section = s,
+                                     .offset = part.offset,
+                                     .last_rank = -1});
+      if (outcome != Outcome::kFound) return outcome;
+    }
+    begin = end;
+    first = s;
+  }
+  return Outcome::kFound;
+}
+
+template <typename T>
+typename Search<T>::Outcome Search<T>::Solve(const Part& part) {
+  const size_t begin = candidates_.size();
+  CollectCandidates(part);
+  const size_t end = candidates_.size();
+  Outcome outcome = Outcome::kFailed;
+  for (size_t c = begin; c < end; ++c) {
+    if (++nodes_ > node_limit_ || (nodes_ % 4096 == 0 && deadline_->expired())) {
+      outcome = Outcome::kStopped;
+      break;
+    }
+    const Candidate candidate = candidates_[c];
+    const Mark mark{changes_.size(), old_ranks_.size(), old_witnesses_.size(), stack_.size()};
+    const int32_t b = candidate.block;
+    bool left_trace = false;
+    bool ok = Place(part, candidate, left_trace);
+    if (ok) {
+      Dequeue(b, part.begin);
+      const Outcome below = SolveSplit({.begin = part.begin + 1,
+                                        .end = part.end,
+                                        .first_section = part.first_section,
+                                        .end_section = part.end_section,
+                                        .offset = candidate.offset,
+                                        .last_rank = rank_[Index(b)]});
+      if (below != Outcome::kFailed) {
+        outcome = below;
+        break;
+      }
+    }
+    Undo(mark);
+    if (ok && !left_trace) break;
+  }
+  candidates_.resize(begin);
+  return outcome;
+}
+
+template <typename T>
+bool Search<T>::CollectCandidates(const Part& part) {
+  T limit = std::numeric_limits<T>::max();
+  for (int32_t q = part.begin; q < part.end; ++q) {
+    const int32_t b = queue_[Index(q)];
+    limit = std::min(limit, static_cast<T>(low_[Index(b)] + bytes_[Index(b)]));
+  }
+  const size_t begin = candidates_.size();
+  for (int32_t q = part.begin; q < part.end; ++q) {
+    const int32_t b = queue_[Index(q)];
+    const T offset = low_[Index(b)];
+    if (offset >= limit || offset < part.offset) continue;
+    if (offset == part.offset && rank_[Index(b)] < part.last_rank) continue;
+    if (twin_[Index(b)] >= 0 && !placed_[Index(twin_[Index(b)])]) continue;
+    candidates_.push_back({offset, b});
+  }
+  std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(begin), candidates_.end(),
+            [&](const Candidate& x, const Candidate& y) {
+              return x.offset != y.offset ? x.offset < y.offset
+                                          : rank_[Index(x.block)] < rank_[Index(y.block)];
+            });
+  return candidates_.size() > begin;
+}
+
+template <typename T>
+bool Search<T>::Place(const Part& part, const Candidate& candidate, bool& left_trace) {
+  const int32_t b = candidate.block;
+  const T offset = candidate.offset;
+  placed_[Index(b)] = 1;
+  stack_.push_back(b);
+  const int32_t first = first_section_[Index(b)];
+  const T* height = heights_.data() + height_begin_[Index(b)];
+  for (int32_t s = first; s < end_section_[Index(b)]; ++s) {
+    total_[Index(s)] = static_cast<T>(total_[Index(s)] - height[s - first]);
+    if (s > first) --crossing_[Index(s)];
+    const T top = static_cast<T>(offset + height[s - first]);
+    if (top > floor_[Index(s)]) {
+      changes_.push_back({-1 - s, floor_[Index(s)]});
+      floor_[Index(s)] = top;
+    }
+  }
+  bool ok = true;
+  raised_.clear();
+  for (int64_t n = neighbour_begin_[Index(b)]; n < neighbour_begin_[Index(b) + 1]; ++n) {
+    const Neighbour& neighbour = neighbours_[static_cast<size_t>(n)];
+    const int32_t other = neighbour.block;
+    if (placed_[Index(other)]) continue;
+    T low = static_cast<T>(offset + neighbour.rise);
+    if (low <= low_[Index(other)]) continue;
+    if (has_alignment_) {
+      low = static_cast<T>((low + alignment_[Index(other)] - 1) & ~(alignment_[Index(other)] - 1));
+    }
+    raised_.push_back(other);
+    changes_.push_back({other, low_[Index(other)]});
+    low_[Index(other)] = low;
+    ok = ok && low + bytes_[Index(other)] <= capacity_;
+  }
+  left_trace = !raised_.empty();
+  if (!ok) return false;
+  for (int32_t s = first; s < end_section_[Index(b)]; ++s) {
+    if (witness_[Index(s)] == b && !LiftFloor(s, offset)) return false;
+  }
+  for (int32_t other : raised_) {
+    for (int32_t s = first_section_[Index(other)]; s < end_section_[Index(other)]; ++s) {
+      if (witness_[Index(s)] == other && low_[Index(other)] > floor_[Index(s)] &&
+          !LiftFloor(s, offset)) {
+        return false;
+      }
+    }
+  }
+  T highest = 0;
+  for (int32_t s = part.first_section; s < part.end_section; ++s) {
+    highest =
+        std::max(highest, static_cast<T>(std::max(floor_[Index(s)], offset) + total_[Index(s)]));
+  }
+  return highest <= capacity_;
+}
+
+// Nothing unplaced in `section` stands below the lowest of its unplaced blocks: raises the floor to
+// that. Returns whether the section still fits.
+template <typename T>
+bool Search<T>::LiftFloor(int32_t section, T offset) {
+  if (total_[Index(section)] == 0) return true;
+  const T base = std::max(floor_[Index(section)], offset);
+  T lowest = std::numeric_limits<T>::max();
+  int32_t lowest_block = -1;
+  for (int64_t i = section_begin_[Index(section)]; i < section_begin_[Index(section) + 1]; ++i) {
+    const int32_t b = section_blocks_[static_cast<size_t>(i)];
+    if (placed_[Index(b)] || low_[Index(b)] >= lowest) continue;
+    lowest = low_[Index(b)];
+    lowest_block = b;
+    if (lowest <= base) break;
+  }
+  old_witnesses_.emplace_back(section, witness_[Index(section)]);
+  witness_[Index(section)] = lowest_block;
+  if (lowest <= base) return true;
+  changes_.push_back({-1 - section, floor_[Index(section)]});
+  floor_[Index(section)] = lowest;
+  return lowest + total_[Index(section)] <= capacity_;
+}
+
+template <typename T>
+void Search<T>::Undo(const Mark& mark) {
+  for (; changes_.size() > mark.changes; changes_.pop_back()) {
+    const Change& change = changes_.back();
+    if (change.index >= 0) {
+      low_[Index(change.index)] = change.old_value;
+    } else {
+      floor_[Index(-1 - change.index)] = change.old_value;
+    }
+  }
+  for (; old_ranks_.size() > mark.ranks; old_ranks_.pop_back()) {
+    rank_[Index(old_ranks_.back().first)] = old_ranks_.back().second;
+  }
+  for (; old_witnesses_.size() > mark.witnesses; old_witnesses_.pop_back()) {
+    witness_[Index(old_witnesses_.back().first)] = old_witnesses_.back().second;
+  }
+  for (; stack_.size() > mark.placed; stack_.pop_back()) {
+    const int32_t b = stack_.back();
+    placed_[Index(b)] = 0;
+    const int32_t first = first_section_[Index(b)];
+    const T* height = heights_.data() + height_begin_[Index(b)];
+    for (int32_t s = first; s < end_section_[Index(b)]; ++s) {
+      total_[Index(s)] = static_cast<T>(total_[Index(s)] + height[s - first]);
+      if (s > first) ++crossing_[Index(s)];
+    }
+  }
+}
+
+// Moves `block` to the front of its part's queue, so that the rest of the queue is unplaced.
+template <typename T>
+void Search<T>::Dequeue(int32_t block, int32_t front) {
+  const int32_t position = queue_position_[Index(block)];
+  const int32_t other = queue_[Index(front)];
+  std::swap(queue_[Index(front)], queue_[Index(position)]);
+  queue_position_[Index(block)] = front;
+  queue_position_[Index(other)] = position;
+}
+
+}  // namespace
+
+std::unique_ptr<OffsetSearch> MakeOffsetSearch(const Blocks& blocks,
+                                               const std::vector<RankKey>& ranking) {
+  int64_t unit = 0, total = 0;
+  for (const Window& window : blocks.windows) unit = std::gcd(unit, window.high);
+  for (const Block& block : blocks.blocks) {
+    total += block.bytes;
+    if (block.is_fixed()) unit = std::gcd(unit, block.fixed_offset);
+    // An alignment that divides all sizes and offsets is kept for nothing; others bound the unit.
+    if (unit % block.alignment != 0) unit = std::gcd(unit, block.alignment);
+  }
+  unit = std::max<int64_t>(unit, 1);
+  if (total / unit < std::numeric_limits<int32_t>::max() / 4) {
+    return std::make_unique<Search<int32_t>>(blocks, ranking, unit);
+  }
+  return std::make_unique<Search<int64_t>>(blocks, ranking, unit);
+}
+
+}  // namespace onnx_memplan
