@@ -23,6 +23,17 @@ Json TensorJson(const ReportTensor& tensor) {
           {"kind", tensor.kind}};
 }
 
+Json PortsJson(const std::vector<ReportPort>& ports) {
+  Json json = Json::array();
+  for (const ReportPort& port : ports) {
+    json.push_back({{"name", port.name},
+                    {"dtype", std::string(DTypeName(port.type.dtype))},
+                    {"shape", port.type.shape},
+                    {"bytes", port.type.Bytes()}});
+  }
+  return json;
+}
+
 Json StepJson(const ReportStep& step) {
   return {{"index", step.index},
           {"op", step.op},
@@ -53,10 +64,12 @@ std::string RenderJson(const MemoryReport& report) {
                {"peak_step", report.peak_step},
                {"weights_bytes", report.weights_bytes},
                {"persistent_bytes", report.persistent_bytes},
-               {"input_bytes", report.input_bytes},
-               {"output_bytes", report.output_bytes},
+               {"input_bytes", report.input_bytes()},
+               {"output_bytes", report.output_bytes()},
                {"macs", report.macs}};
   if (report.planning_seconds.has_value()) json["planning_seconds"] = *report.planning_seconds;
+  json["inputs"] = PortsJson(report.inputs);
+  json["outputs"] = PortsJson(report.outputs);
   json["tensors"] = Json::array();
   for (const ReportTensor& tensor : report.tensors) json["tensors"].push_back(TensorJson(tensor));
   json["steps"] = Json::array();

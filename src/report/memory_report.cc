@@ -25,11 +25,20 @@ class ReportMaker {
     FillTensors(report);
     FillPeak(report);
     report.weights_bytes = WeightsBytes();
-    for (ValueId id : graph_.inputs) report.input_bytes += graph_.values[Index(id)].type->Bytes();
-    for (ValueId id : graph_.outputs) report.output_bytes += graph_.values[Index(id)].type->Bytes();
+    report.inputs = Ports(graph_.inputs);
+    report.outputs = Ports(graph_.outputs);
   }
 
  private:
+  std::vector<ReportPort> Ports(const std::vector<ValueId>& ids) const {
+    std::vector<ReportPort> ports;
+    for (ValueId id : ids) {
+      const Value& value = graph_.values[Index(id)];
+      ports.push_back({value.name, *value.type});
+    }
+    return ports;
+  }
+
   static std::string OpText(const Node& node) {
     std::string text = node.op_type;
     if (node.epilogue.has_residual) absl::StrAppend(&text, "+Add");
@@ -185,7 +194,16 @@ class ReportMaker {
   std::vector<bool> is_view_;  // by value: no step writes it
 };
 
+int64_t TotalBytes(const std::vector<ReportPort>& ports) {
+  int64_t bytes = 0;
+  for (const ReportPort& port : ports) bytes += port.type.Bytes();
+  return bytes;
+}
+
 }  // namespace
+
+int64_t MemoryReport::input_bytes() const { return TotalBytes(inputs); }
+int64_t MemoryReport::output_bytes() const { return TotalBytes(outputs); }
 
 MemoryReport MakeReport(const Program& program, const Plan& plan, ReportModel model,
                         std::string planner, std::optional<double> planning_seconds) {

@@ -55,6 +55,12 @@ struct ReportAlive {
   std::string why;  // "written here", "read here", "read later by 'add3'", "scratch", ...
 };
 
+// A graph input or output.
+struct ReportPort {
+  std::string name;
+  TensorType type;
+};
+
 struct MemoryReport {
   ReportModel model;
   std::string target;
@@ -68,11 +74,14 @@ struct MemoryReport {
   int64_t persistent_bytes = 0;
   int64_t macs = 0;
   std::optional<double> planning_seconds;
+  std::vector<ReportPort> inputs;  // in the order of the generated function's arguments
+  std::vector<ReportPort> outputs;
   std::vector<ReportTensor> tensors;  // by first step, then offset
   std::vector<ReportStep> steps;      // in order of execution
   std::vector<ReportAlive> peak;      // what is alive at peak_step, largest first
-  int64_t input_bytes = 0;
-  int64_t output_bytes = 0;
+
+  int64_t input_bytes() const;
+  int64_t output_bytes() const;
 };
 
 MemoryReport MakeReport(const Program& program, const Plan& plan, ReportModel model,

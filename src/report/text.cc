@@ -68,7 +68,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
     absl::StrAppendFormat(&text, "  persistent %14s B\n", Grouped(report.persistent_bytes));
   }
   absl::StrAppendFormat(&text, "  inputs     %14s B\n  outputs    %14s B\n  MACs       %14s\n",
-                        Grouped(report.input_bytes), Grouped(report.output_bytes),
+                        Grouped(report.input_bytes()), Grouped(report.output_bytes()),
                         Grouped(report.macs));
   absl::StrAppendFormat(&text, "  planner    %s: %s", report.planner, report.method);
   if (report.planning_seconds) absl::StrAppendFormat(&text, ", %.3f s", *report.planning_seconds);
