@@ -10,8 +10,8 @@
 // Input data: input_0.npy, ... beside the model (or in DATA_DIR) give the shapes; where there are
 // none, zeros of the shapes in the file are used.
 //
-// ONNX Runtime is called through its Node binding. Its cost per call is measured with a model of one
-// Identity node (models/mlp is not it) and printed below the table; it is not subtracted.
+// ONNX Runtime is called through its Node binding. Its cost per call is measured with a network of one
+// Identity node and printed below the table; it is not subtracted.
 import { spawn, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -157,6 +157,17 @@ class Runtime {
   }
 }
 
+// y = Identity(x) on one float, opset 13.
+const IDENTITY = 'CAc6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCBAoAEA0=';
+
+// Median seconds of a call that computes nothing.
+async function callOverhead(ort, seconds) {
+  const runtime = await Runtime.make(ort, Buffer.from(IDENTITY, 'base64'), seconds);
+  runtime.setInputs(ort, [{ dtype: 'float', shape: [1], bytes: Buffer.alloc(4) }]);
+  await runtime.time();
+  return runtime.time();
+}
+
 async function measure(options, ort, text) {
   const [model, data] = text.split('=');
   const runtime = await Runtime.make(ort, model, options.seconds);
@@ -201,6 +212,8 @@ async function main() {
       console.log(`| ${model} | failed: ${String(error.message).split('\n')[0]} | | | | |`);
     }
   }
+  const overhead = await callOverhead(ort, options.seconds);
+  console.log(`\nONNX Runtime's cost per call, included above: ${(overhead * 1e3).toFixed(4)} ms`);
   const mean = Math.exp(ratios.reduce((sum, r) => sum + Math.log(r), 0) / ratios.length);
   console.log(`\ngeometric mean of the ratios: ${mean.toFixed(2)} over ${ratios.length} models`);
 }
