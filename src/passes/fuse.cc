@@ -1,0 +1,212 @@
+#include "passes/fuse.h"
+
+#include <optional>
+#include <utility>
+
+#include "ops/epilogue.h"
+#include "ops/op_def.h"
+#include "passes/match.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+
+absl::StatusOr<int64_t> MatMulToGemm(GraphEditor& editor) {
+  int64_t rewrites = 0;
+  for (int32_t n = 0; n < editor.num_nodes(); ++n) {
+    if (!IsPlain(editor, n, "MatMul")) continue;
+    const std::vector<ValueId> inputs = editor.node(n).inputs;
+    const ValueId output = editor.node(n).outputs[0];
+    const Tensor* weights = editor.constant(inputs[1]);
+    const Shape shape = editor.shape(inputs[0]);
+    if (weights == nullptr || weights->type().rank() != 2 || shape.size() < 2 ||
+        editor.type(output).dtype != DType::kFloat || editor.type(output).NumElements() == 0 ||
+        shape.back() == 0) {
+      continue;
+    }
+    ++rewrites;
+    if (shape.size() == 2) {
+      editor.Replace(n, MakeNode("Gemm", editor.node(n).name, inputs));
+      continue;
+    }
+    const std::string name = editor.node(n).name;
+    const std::string base = editor.value(output).name;
+    const int64_t rows = editor.type(inputs[0]).NumElements() / shape.back();
+    ASSIGN_OR_RETURN(const ValueId flat,
+                     EmitReshape(editor, n, inputs[0], {rows, shape.back()}, base + "_rows"));
+    ASSIGN_OR_RETURN(const ValueId product,
+                     editor.Emit(n, MakeNode("Gemm", name, {flat, inputs[1]}), base + "_gemm"));
+    const ValueId dims =
+        editor.AddConstant(base + "_shape", Tensor::VectorInt64(editor.shape(output)));
+    editor.Replace(n, MakeNode("Reshape", "", {product, dims}));
+  }
+  return rewrites;
+}
+
+namespace {
+
+const OpDef* DefOf(const GraphEditor& editor, int32_t n) {
+  return n < 0 ? nullptr : FindOp(editor.node(n).op_type, editor.node(n).domain);
+}
+
+// The value that `v` is a reshape of, through values that nothing else reads; `v` itself otherwise.
+ValueId BeforeReshapes(const GraphEditor& editor, ValueId v) {
+  while (true) {
+    const int32_t n = editor.ProducerIf(v, "Reshape");
+    if (n < 0 || editor.OnlyConsumer(v) < 0) return v;
+    v = editor.node(n).inputs[0];
+  }
+}
+
+// Operand `v` of an Add could come out of its producer with the other operand already added.
+struct ResidualChoice {
+  int32_t producer = -1;
+  size_t operand = 0;
+  ValueId sum = kNoValue;  // the producer's output, before reshapes
+};
+
+std::optional<ResidualChoice> ChooseResidual(const GraphEditor& editor, int32_t n, size_t operand) {
+  const ValueId v = editor.node(n).inputs[operand];
+  const ValueId other = editor.node(n).inputs[1 - operand];
+  if (editor.OnlyConsumer(v) != n) return std::nullopt;
+  const ValueId sum = BeforeReshapes(editor, v);
+  const int32_t producer = editor.producer(sum);
+  const OpDef* def = DefOf(editor, producer);
+  if (def == nullptr || !def->fuses_residual || editor.OnlyConsumer(sum) < 0 ||
+      !editor.node(producer).epilogue.empty() || editor.node(producer).outputs.size() != 1) {
+    return std::nullopt;
+  }
+  // The producer must not have to wait for the other operand: its own inputs would live longer.
+  const int32_t other_producer = editor.producer(other);
+  if (other_producer >= 0 && !editor.Before(other_producer, producer)) return std::nullopt;
+  return ResidualChoice{producer, operand, sum};
+}
+
+absl::Status FuseResidual(GraphEditor& editor, int32_t n, const ResidualChoice& choice) {
+  const Node& add = editor.node(n);  // its place in memory stays while nodes are added
+  const ValueId v = add.inputs[choice.operand];
+  const int32_t producer = choice.producer;
+  ASSIGN_OR_RETURN(const ValueId residual,
+                   EmitReshape(editor, producer, add.inputs[1 - choice.operand],
+                               editor.shape(choice.sum), editor.value(v).name + "_residual"));
+  Epilogue epilogue = add.epilogue;
+  epilogue.has_residual = true;
+  const ValueId result = add.outputs[0];
+  // Optional inputs that are omitted at the end stay omitted: the residual is the last.
+  const OpDef* def = DefOf(editor, producer);
+  std::vector<ValueId> inputs = editor.node(producer).inputs;
+  while (static_cast<int32_t>(inputs.size()) > def->min_inputs && inputs.back() == kNoValue) {
+    inputs.pop_back();
+  }
+  inputs.push_back(residual);
+  editor.SetInputs(producer, std::move(inputs));
+  if (choice.sum == v) {
+    editor.TakeOutput(producer, n);
+  } else {
+    editor.ReplaceUses(result, v);
+  }
+  editor.epilogue(producer) = epilogue;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> FuseResidualAdd(GraphEditor& editor) {
+  int64_t rewrites = 0;
+  for (int32_t n = 0; n < editor.num_nodes(); ++n) {
+    if (!editor.alive(n) || !editor.node(n).Is("Add") || editor.node(n).inputs.size() != 2)
+      continue;
+    const Node& node = editor.node(n);
+    const TensorType& type = editor.type(node.outputs[0]);
+    if (node.epilogue.has_residual || type.dtype != DType::kFloat || type.NumElements() == 0 ||
+        editor.type(node.inputs[0]) != type || editor.type(node.inputs[1]) != type) {
+      continue;
+    }
+    std::optional<ResidualChoice> choice = ChooseResidual(editor, n, 0);
+    const std::optional<ResidualChoice> second = ChooseResidual(editor, n, 1);
+    if (!choice || (second && editor.Before(choice->producer, second->producer))) choice = second;
+    if (!choice) continue;
+    RETURN_IF_ERROR(FuseResidual(editor, n, *choice));
+    ++rewrites;
+  }
+  return rewrites;
+}
+
+namespace {
+
+// The node whose kernel can apply an activation to all of `v`, which only `reader` reads; -1: none.
+// Reshape and Transpose in between do not matter to an elementwise function.
+int32_t ActivationTarget(const GraphEditor& editor, ValueId v, int32_t reader) {
+  while (editor.OnlyConsumer(v) == reader) {
+    const int32_t n = editor.producer(v);
+    const OpDef* def = DefOf(editor, n);
+    if (def == nullptr || editor.node(n).outputs[0] != v) return -1;
+    if (def->fuses_activation && editor.node(n).epilogue.activation.empty()) {
+      return editor.node(n).outputs.size() == 1 ? n : -1;
+    }
+    if (!IsPlain(editor, n, "Reshape") && !IsPlain(editor, n, "Transpose")) return -1;
+    v = editor.node(n).inputs[0];
+    reader = n;
+  }
+  return -1;
+}
+
+void SetActivation(GraphEditor& editor, int32_t n, const Epilogue& activation) {
+  Epilogue& epilogue = editor.epilogue(n);
+  epilogue.activation = activation.activation;
+  epilogue.alpha = activation.alpha;
+  epilogue.beta = activation.beta;
+}
+
+bool FuseActivation(GraphEditor& editor, int32_t n) {
+  const std::optional<Epilogue> activation = AsActivation(Context(editor, n));
+  if (!activation) return false;
+  const ValueId input = editor.node(n).inputs[0];
+  const int32_t target = ActivationTarget(editor, input, n);
+  if (target < 0 || editor.type(editor.node(target).outputs[0]).dtype != DType::kFloat) {
+    return false;
+  }
+  if (editor.node(target).outputs[0] == input) {
+    editor.TakeOutput(target, n);
+  } else {
+    editor.ReplaceUses(editor.node(n).outputs[0], input);
+  }
+  SetActivation(editor, target, *activation);
+  return true;
+}
+
+// x * Sigmoid(x), when nothing else reads x.
+bool FuseSilu(GraphEditor& editor, int32_t n) {
+  if (!IsPlain(editor, n, "Mul")) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId gate = editor.node(n).inputs[i];
+    const ValueId x = editor.node(n).inputs[1 - i];
+    const int32_t sigmoid = editor.ProducerIf(gate, "Sigmoid");
+    if (sigmoid < 0 || editor.node(sigmoid).inputs[0] != x || editor.OnlyConsumer(gate) != n) {
+      continue;
+    }
+    const int32_t target = editor.producer(x);
+    const OpDef* def = DefOf(editor, target);
+    if (def == nullptr || !def->fuses_activation || editor.is_graph_output(x) ||
+        editor.consumers(x).size() != 2 || editor.node(target).outputs.size() != 1 ||
+        !editor.node(target).epilogue.activation.empty() || editor.type(x).dtype != DType::kFloat) {
+      continue;
+    }
+    editor.TakeOutput(target, n);
+    SetActivation(editor, target, {.has_residual = false, .activation = "Silu"});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> FuseActivations(GraphEditor& editor) {
+  int64_t rewrites = 0;
+  for (int32_t n = 0; n < editor.num_nodes(); ++n) {
+    if (!editor.alive(n)) continue;
+    if (FuseSilu(editor, n) || FuseActivation(editor, n)) ++rewrites;
+  }
+  return rewrites;
+}
+
+}  // namespace onnx_memplan

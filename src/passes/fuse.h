@@ -1,0 +1,28 @@
+// Passes that make one kernel do the work of several nodes.
+#ifndef ONNX_MEMPLAN_PASSES_FUSE_H_
+#define ONNX_MEMPLAN_PASSES_FUSE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "passes/editor.h"
+
+namespace onnx_memplan {
+
+// MatMul with a constant matrix becomes Gemm, which takes a bias; of more than two dimensions,
+// between two reshapes, which are views.
+absl::StatusOr<int64_t> MatMulToGemm(GraphEditor& editor);
+
+// Add of two tensors of one shape into the epilogue of the operand's producer that runs later.
+absl::StatusOr<int64_t> FuseResidualAdd(GraphEditor& editor);
+
+// Activations, and x * Sigmoid(x), into the epilogue of the node that makes their operand.
+absl::StatusOr<int64_t> FuseActivations(GraphEditor& editor);
+
+// Pad of spatial dimensions into the Conv, MaxPool or AveragePool that alone reads the result,
+// where that computes the same.
+absl::StatusOr<int64_t> FoldPadding(GraphEditor& editor);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_PASSES_FUSE_H_
