@@ -1,0 +1,306 @@
+// Convolutions as implicit matrix products, and the plain loops that they are tested against.
+//
+// For a tile of pixels of one group the input values that each kernel tap sees are packed into a
+// panel [channels * taps][pixels] in scratch, with zeros for padding; the tile of the output is
+// weights [output channels][channels * taps] times that panel. Where a panel would be large, the
+// channels come in blocks that add to the output. A kernel of one tap and stride 1 without padding
+// reads the input itself: its rows are such panels already.
+#ifndef MEMPLAN_KERNELS_CONV_H_
+#define MEMPLAN_KERNELS_CONV_H_
+
+#include "gemm_tile.h"
+
+namespace kernels {
+
+// Arrays are depth, height, width; missing axes have size 1, stride 1, one tap.
+struct ConvParams {
+  int32_t batch;
+  int32_t groups;
+  int32_t in_channels;   // of one group
+  int32_t out_channels;  // of one group
+  int32_t in_size[3];
+  int32_t out_size[3];
+  int32_t taps[3];
+  int32_t stride[3];
+  int32_t dilation[3];
+  int32_t padding[3];      // before the first element
+  int32_t block_channels;  // input channels in a panel
+  int32_t clamps;          // 1: the result is brought into [lowest, highest]
+  int32_t activation;      // an ActivationKind, applied after that
+  float lowest;
+  float highest;
+  float alpha;  // of the activation
+  float beta;
+};
+MEMPLAN_FIELDS(ConvParams, batch, groups, in_channels, out_channels, in_size, out_size, taps,
+               stride, dilation, padding, block_channels, clamps, activation, lowest, highest,
+               alpha, beta);
+
+// One axis of the grid of pixels that a panel is made of. Pixel q sees with tap t the input element
+// q * stride + first + t * step, or padding where there is none.
+struct PanelAxis {
+  int32_t in_size;
+  int32_t pixels;
+  int32_t taps;
+  int32_t stride;
+  int32_t first;
+  int32_t step;
+};
+
+struct PanelShape {
+  PanelAxis axis[3];
+};
+
+constexpr int32_t Volume(const int32_t (&size)[3]) { return size[0] * size[1] * size[2]; }
+
+// Bytes of scratch for panels of `columns` pixels.
+constexpr int64_t PanelScratchBytes(int64_t block_channels, int64_t taps, int64_t columns) {
+  return block_channels * taps * columns * 4;
+}
+
+// The pixels [*low, *high) of `count` in a row whose input element start + i * stride is inside
+// [0, in_size).
+MEMPLAN_INLINE void InsideRange(int32_t start, int32_t stride, int32_t in_size, int32_t count,
+                                int32_t* low, int32_t* high) {
+  int32_t begin = start >= 0 ? 0 : -start;
+  int32_t end = start >= in_size ? 0 : in_size - start;
+  if (stride > 1) {
+    begin = (begin + stride - 1) / stride;
+    end = (end + stride - 1) / stride;
+  }
+  if (end > count) end = count;
+  if (begin > end) begin = end;
+  *low = begin;
+  *high = end;
+}
+
+// The even elements of two vectors that follow each other.
+template <int Width>
+struct EvenLanes;
+#define MEMPLAN_EVEN_LANES(width, ...)                                                     \
+  template <>                                                                              \
+  struct EvenLanes<width> {                                                                \
+    static inline __attribute__((always_inline)) void Copy(const float* from, float* to) { \
+      using V = Vector<width>::Type;                                                       \
+      using InArray = Vector<width>::InArray;                                              \
+      const V low = *reinterpret_cast<const InArray*>(from);                               \
+      const V high = *reinterpret_cast<const InArray*>(from + width);                      \
+      *reinterpret_cast<InArray*>(to) = __builtin_shufflevector(low, high, __VA_ARGS__);   \
+    }                                                                                      \
+  }
+#if defined(__clang__) || __GNUC__ >= 12
+MEMPLAN_EVEN_LANES(4, 0, 2, 4, 6);
+MEMPLAN_EVEN_LANES(8, 0, 2, 4, 6, 8, 10, 12, 14);
+MEMPLAN_EVEN_LANES(16, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+constexpr bool kHasShuffles = true;
+#else
+constexpr bool kHasShuffles = false;
+#endif
+#undef MEMPLAN_EVEN_LANES
+
+// to[i] = from[i * stride] for i in [low, high), 0 elsewhere in [0, count).
+template <int Width>
+MEMPLAN_INLINE void CopyRun(const float* from, int32_t stride, int32_t low, int32_t high,
+                            int32_t count, float* to) {
+  using InArray = typename Vector<Width>::InArray;
+  int32_t i = 0;
+  for (; i < low; ++i) to[i] = 0;
+  if (stride == 1) {
+    for (; i + Width <= high; i += Width) {
+      *reinterpret_cast<InArray*>(to + i) = *reinterpret_cast<const InArray*>(from + i);
+    }
+  }
+  if constexpr (Width > 1 && kHasShuffles) {
+    // Not up to the last element: the vectors also read what follows each element.
+    for (; stride == 2 && i + Width < high; i += Width) {
+      EvenLanes<Width>::Copy(from + static_cast<ptrdiff_t>(i) * 2, to + i);
+    }
+  }
+  for (; i < high; ++i) to[i] = from[static_cast<ptrdiff_t>(i) * stride];
+  for (; i < count; ++i) to[i] = 0;
+}
+
+// Packs pixels [begin, begin + count) of the grid, for `channels` channels of x, into
+// panel[channels * taps][Columns]; columns from count to a whole vector are set to 0.
+template <int Lanes, int Columns>
+MEMPLAN_SHARED_FUNCTION void PackPanel(const PanelShape& shape, const float* x, int32_t channels,
+                                       int32_t begin, int32_t count, float* panel) {
+  constexpr int kWidth = VectorLanes(Lanes);
+  const PanelAxis& zs = shape.axis[0];
+  const PanelAxis& ys = shape.axis[1];
+  const PanelAxis& xs = shape.axis[2];
+  const ptrdiff_t row = xs.in_size;
+  const ptrdiff_t plane = row * ys.in_size;
+  const ptrdiff_t volume = plane * zs.in_size;
+  const int32_t taps = zs.taps * ys.taps * xs.taps;
+  const int32_t padded = (count + Lanes - 1) / Lanes * Lanes;
+  // Runs of pixels of one row of the grid.
+  for (int32_t done = 0; done < padded;) {
+    const bool fill = done == count;
+    const int32_t pixel = begin + done;
+    const int32_t qx = pixel % xs.pixels;
+    const int32_t qy = pixel / xs.pixels % ys.pixels;
+    const int32_t qz = pixel / xs.pixels / ys.pixels;
+    int32_t run = fill ? padded - count : xs.pixels - qx;
+    if (!fill && run > count - done) run = count - done;
+    int32_t tap = 0;
+    for (int32_t tz = 0; tz < zs.taps; ++tz) {
+      const int32_t iz = qz * zs.stride + zs.first + tz * zs.step;
+      for (int32_t ty = 0; ty < ys.taps; ++ty) {
+        const int32_t iy = qy * ys.stride + ys.first + ty * ys.step;
+        const bool inside = !fill && iz >= 0 && iz < zs.in_size && iy >= 0 && iy < ys.in_size;
+        for (int32_t tx = 0; tx < xs.taps; ++tx, ++tap) {
+          const int32_t ix = qx * xs.stride + xs.first + tx * xs.step;
+          int32_t low = run;
+          int32_t high = run;
+          if (inside) InsideRange(ix, xs.stride, xs.in_size, run, &low, &high);
+          const float* from = x + (inside && low < high ? iz * plane + iy * row + ix : 0);
+          float* to = panel + static_cast<ptrdiff_t>(tap) * Columns + done;
+          for (int32_t c = 0; c < channels; ++c) {
+            CopyRun<kWidth>(from, xs.stride, low, high, run, to);
+            from += volume;
+            to += static_cast<ptrdiff_t>(taps) * Columns;
+          }
+        }
+      }
+    }
+    done += run;
+  }
+}
+
+MEMPLAN_INLINE PanelShape ConvPanelShape(const ConvParams& p) {
+  PanelShape shape = {};
+  for (int i = 0; i < 3; ++i) {
+    shape.axis[i] = {p.in_size[i], p.out_size[i], p.taps[i],
+                     p.stride[i],  -p.padding[i], p.dilation[i]};
+  }
+  return shape;
+}
+
+// The loops of ConvGemm and ConvPointwise (Packs = false) over images, groups, pixels and channels.
+template <int Lanes, int Rows, int Columns, bool PackedWeights, bool Packs>
+MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction activate,
+                                       const float* x, const float* weights, const float* bias,
+                                       const float* residual, float* panel, float* y) {
+  constexpr int kPixels = Lanes * Columns;
+  const PanelShape shape = ConvPanelShape(p);
+  const int32_t taps = Volume(p.taps);
+  const int32_t depth = p.in_channels * taps;
+  const ptrdiff_t in_volume = Volume(p.in_size);
+  const int32_t pixels = Volume(p.out_size);
+  const ptrdiff_t row_blocks =
+      PackedWeights ? (p.out_channels + Rows - 1) / Rows * Rows : p.out_channels;
+  TileArgs t = {};
+  t.a_row_stride = depth;
+  t.a_depth_stride = 1;
+  t.bias_row_stride = 1;
+  t.b_depth_stride = Packs ? kPixels : static_cast<int32_t>(in_volume);
+  t.c_row_stride = pixels;
+  t.alpha = 1;
+  t.beta = 1;
+  t.lowest = p.lowest;
+  t.highest = p.highest;
+  for (int32_t image = 0; image < p.batch; ++image) {
+    for (int32_t group = 0; group < p.groups; ++group) {
+      const ptrdiff_t out_channel = static_cast<ptrdiff_t>(group) * p.out_channels;
+      const ptrdiff_t out_at =
+          (static_cast<ptrdiff_t>(image) * p.groups * p.out_channels + out_channel) * pixels;
+      const float* in =
+          x + (static_cast<ptrdiff_t>(image) * p.groups + group) * p.in_channels * in_volume;
+      for (int32_t pixel = 0; pixel < pixels; pixel += kPixels) {
+        const int32_t count = pixels - pixel < kPixels ? pixels - pixel : kPixels;
+        // Without a panel, vectors must not reach past the input: the last tile starts earlier.
+        const int32_t vectors = (count + Lanes - 1) / Lanes * Lanes;
+        const int32_t start = Packs || pixel + vectors <= pixels ? pixel : pixels - vectors;
+        t.column_begin = pixel - start;
+        t.column_end = t.column_begin + count;
+        t.c = y + out_at + start;
+        for (int32_t c = 0; c < p.in_channels; c += p.block_channels) {
+          const int32_t channels =
+              p.in_channels - c < p.block_channels ? p.in_channels - c : p.block_channels;
+          t.depth = channels * taps;
+          t.a = weights + static_cast<ptrdiff_t>(group) * row_blocks * depth +
+                static_cast<ptrdiff_t>(c) * taps * (PackedWeights ? Rows : 1);
+          t.b = panel;
+          if constexpr (Packs) {
+            PackPanel<Lanes, kPixels>(shape, in + c * in_volume, channels, pixel, count, panel);
+          } else {
+            t.b = in + c * in_volume + start;
+          }
+          // Later blocks add to what the first one wrote.
+          t.bias = c > 0 || bias == nullptr ? nullptr : bias + out_channel;
+          t.residual = c > 0 ? t.c : residual == nullptr ? nullptr : residual + out_at + start;
+          t.clamps = p.clamps != 0 && c + channels == p.in_channels;
+          GemmPanel<Lanes, Rows, Columns, PackedWeights>(p.out_channels,
+                                                         static_cast<ptrdiff_t>(depth) * Rows, t);
+        }
+        if (activate != nullptr) {
+          activate(p.out_channels, count, pixels, p.alpha, p.beta, t.c + t.column_begin);
+        }
+      }
+    }
+  }
+}
+
+// y = activation(conv(x, weights) + bias + residual), in tiles of Rows output channels and
+// Columns * Lanes pixels.
+// x: [batch][groups * in_channels][in_size]; y and residual: [batch][groups * out_channels]
+// [out_size], may be one; bias: [groups * out_channels] or nullptr. weights, packed:
+// [groups][ceil(out_channels / Rows)][in_channels * taps][Rows], else
+// [groups * out_channels][in_channels * taps] with out_channels >= Rows.
+// panel: PanelScratchBytes(block_channels, taps, Columns * Lanes).
+template <int Lanes, int Rows, int Columns, bool PackedWeights>
+MEMPLAN_KERNEL void ConvGemm(const ConvParams& p, const float* x, const float* weights,
+                             const float* bias, const float* residual, float* panel, float* y) {
+  ConvLoops<Lanes, Rows, Columns, PackedWeights, true>(p, ActivateFunctionOf(p.activation), x,
+                                                       weights, bias, residual, panel, y);
+}
+
+// ConvGemm for one tap, stride 1, no padding and at least Lanes pixels; without scratch.
+template <int Lanes, int Rows, int Columns, bool PackedWeights>
+MEMPLAN_KERNEL void ConvPointwise(const ConvParams& p, const float* x, const float* weights,
+                                  const float* bias, const float* residual, float* y) {
+  ConvLoops<Lanes, Rows, Columns, PackedWeights, false>(p, ActivateFunctionOf(p.activation), x,
+                                                        weights, bias, residual, nullptr, y);
+}
+
+// The convolution as its definition says it.
+template <class T>
+MEMPLAN_KERNEL void ConvPlain(const ConvParams& p, const T* x, const T* weights, const T* bias,
+                              T* y) {
+  const ptrdiff_t in_volume = Volume(p.in_size);
+  const int32_t taps = Volume(p.taps);
+  for (int32_t image = 0; image < p.batch; ++image) {
+    for (int32_t channel = 0; channel < p.groups * p.out_channels; ++channel) {
+      const int32_t group = channel / p.out_channels;
+      const T* in =
+          x + (static_cast<ptrdiff_t>(image) * p.groups + group) * p.in_channels * in_volume;
+      for (int32_t pixel = 0; pixel < Volume(p.out_size); ++pixel) {
+        const int32_t q[3] = {pixel / p.out_size[2] / p.out_size[1],
+                              pixel / p.out_size[2] % p.out_size[1], pixel % p.out_size[2]};
+        T sum = bias == nullptr ? T(0) : bias[channel];
+        for (int32_t tap = 0; tap < taps; ++tap) {
+          const int32_t at[3] = {tap / p.taps[2] / p.taps[1], tap / p.taps[2] % p.taps[1],
+                                 tap % p.taps[2]};
+          ptrdiff_t offset = 0;
+          bool inside = true;
+          for (int i = 0; i < 3; ++i) {
+            const int32_t in_at = q[i] * p.stride[i] + at[i] * p.dilation[i] - p.padding[i];
+            inside = inside && in_at >= 0 && in_at < p.in_size[i];
+            offset = offset * p.in_size[i] + in_at;
+          }
+          if (!inside) continue;
+          const T* w = weights + static_cast<ptrdiff_t>(channel) * p.in_channels * taps + tap;
+          for (int32_t c = 0; c < p.in_channels; ++c) {
+            sum += in[c * in_volume + offset] * w[static_cast<ptrdiff_t>(c) * taps];
+          }
+        }
+        *y++ = sum;
+      }
+    }
+  }
+}
+
+}  // namespace kernels
+
+#endif  // MEMPLAN_KERNELS_CONV_H_

@@ -1,0 +1,340 @@
+// The register-blocked inner product that convolutions and matrix products share.
+//
+// A tile is Rows x (Columns * Lanes) elements of C = A B. Its sums stay in registers while the
+// depth runs: for each k, Columns vectors of B and Rows scalars of A give Rows * Columns
+// multiply-adds. What rows and columns mean is the caller's: output channels and pixels for a
+// convolution, rows of A and columns of B for a matrix product. One function for each tile shape,
+// shared by all layers.
+#ifndef MEMPLAN_KERNELS_GEMM_TILE_H_
+#define MEMPLAN_KERNELS_GEMM_TILE_H_
+
+#include "activation.h"
+#include "base.h"
+
+// A function that all layers call, not a copy in each of them: its body is large, and knowing a
+// layer's numbers would not make it faster.
+#define MEMPLAN_SHARED_FUNCTION static __attribute__((noinline, unused))
+// A part of such a function; it may take vectors, which a real call could not pass everywhere.
+#define MEMPLAN_INLINE static inline __attribute__((always_inline, unused))
+
+namespace kernels {
+
+// Lanes floats, as GCC and Clang know them on any CPU: as a value, and in an array of floats.
+template <int Lanes>
+struct Vector {
+  typedef float Type __attribute__((vector_size(Lanes * 4)));
+  typedef float InArray __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
+};
+template <>
+struct Vector<1> {
+  typedef float Type;
+  typedef float InArray;
+};
+
+// Floats in one vector where a kernel asks for `lanes`. Compilers keep vectors in memory where the
+// CPU has no vector unit; there, single floats fill its registers.
+constexpr int VectorLanes(int lanes) {
+#if defined(__SSE__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || \
+    defined(__wasm_simd128__) || defined(__riscv_vector) ||            \
+    (defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2))
+  return lanes;
+#else
+  return lanes > 0 ? 1 : 0;
+#endif
+}
+
+// The work of one tile.
+struct TileArgs {
+  int32_t depth;
+  // Element (row, k) of A is a[row * a_row_stride + k * a_depth_stride]; (k, column) of B is
+  // b[k * b_depth_stride + column]. All Rows and whole vectors are read.
+  int32_t a_row_stride;
+  int32_t a_depth_stride;
+  int32_t b_depth_stride;
+  // Added: beta * bias[row * bias_row_stride + column * bias_column_stride]; the latter stride is
+  // 0 or 1. nullptr: none.
+  int32_t bias_row_stride;
+  int32_t bias_column_stride;
+  // Of c and of the residual, which is added where c is written (they may be one); nullptr: none.
+  int32_t c_row_stride;
+  // The part of the tile that is written, half open.
+  int32_t row_begin;
+  int32_t row_end;
+  int32_t column_begin;
+  int32_t column_end;
+  const float* a;
+  const float* b;
+  const float* bias;
+  const float* residual;
+  float* c;
+  // Column j of c and residual lies at column_offsets[j]; nullptr: at j.
+  const int32_t* column_offsets;
+  // A B counts alpha times.
+  float alpha;
+  float beta;
+  // The result is brought into [lowest, highest] if `clamps`.
+  float lowest;
+  float highest;
+  bool clamps;
+};
+
+// Copies of the sums that take turns and are added at the end, so that a small tile too keeps
+// enough independent additions in flight.
+constexpr int TileChains(int lanes, int rows, int columns) {
+  return lanes < 8 || rows * columns >= 6 ? 1 : rows * columns >= 3 ? 2 : 4;
+}
+
+// sums[r][c] += A[r] * B[c] for one k.
+template <int Width, int Rows, int Vectors, class V>
+MEMPLAN_INLINE void MultiplyAdd(V (&sums)[Rows][Vectors], const float* a, ptrdiff_t a_row_stride,
+                                const float* b) {
+  using InArray = typename Vector<Width>::InArray;
+  V row[Vectors];
+#pragma GCC unroll 16
+  for (int c = 0; c < Vectors; ++c) row[c] = *reinterpret_cast<const InArray*>(b + c * Width);
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    const float scalar = a[r * a_row_stride];
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) sums[r][c] += scalar * row[c];
+  }
+}
+
+// sums[r][c] += values[r * row_stride + c].
+template <int Width, int Rows, int Vectors, class V>
+MEMPLAN_INLINE void AddMatrix(V (&sums)[Rows][Vectors], const float* values, ptrdiff_t row_stride) {
+  using InArray = typename Vector<Width>::InArray;
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) {
+      sums[r][c] += *reinterpret_cast<const InArray*>(values + r * row_stride + c * Width);
+    }
+  }
+}
+
+// sums[r][c] += values[r * row_stride].
+template <int Rows, int Vectors, class V>
+MEMPLAN_INLINE void AddColumn(V (&sums)[Rows][Vectors], const float* values, ptrdiff_t row_stride) {
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) sums[r][c] += values[r * row_stride];
+  }
+}
+
+template <int Rows, int Vectors, class V>
+MEMPLAN_INLINE void ScaleSums(V (&sums)[Rows][Vectors], float scale) {
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) sums[r][c] *= scale;
+  }
+}
+
+template <int Rows, int Vectors, class V>
+MEMPLAN_INLINE void ClampSums(V (&sums)[Rows][Vectors], float lowest, float highest) {
+  const V lower = V{} + lowest;
+  const V upper = V{} + highest;
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) {
+      const V above = sums[r][c] < lower ? lower : sums[r][c];
+      sums[r][c] = above > upper ? upper : above;
+    }
+  }
+}
+
+template <int Width, int Rows, int Vectors, class V>
+MEMPLAN_INLINE void StoreSums(const V (&sums)[Rows][Vectors], float* c, ptrdiff_t row_stride) {
+  using InArray = typename Vector<Width>::InArray;
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Vectors; ++i) {
+      *reinterpret_cast<InArray*>(c + r * row_stride + i * Width) = sums[r][i];
+    }
+  }
+}
+
+// Writes any part of a tile, element by element. sums: [Rows][row_elements].
+MEMPLAN_SHARED_FUNCTION void StoreTilePart(const TileArgs& t, const float* sums,
+                                           int32_t row_elements) {
+  for (int32_t r = t.row_begin; r < t.row_end; ++r) {
+    for (int32_t j = t.column_begin; j < t.column_end; ++j) {
+      const ptrdiff_t at = static_cast<ptrdiff_t>(r) * t.c_row_stride +
+                           (t.column_offsets == nullptr ? j : t.column_offsets[j]);
+      float value = t.alpha * sums[r * row_elements + j];
+      if (t.bias != nullptr) {
+        value += t.beta * t.bias[static_cast<ptrdiff_t>(r) * t.bias_row_stride +
+                                 static_cast<ptrdiff_t>(j) * t.bias_column_stride];
+      }
+      if (t.residual != nullptr) value += t.residual[at];
+      t.c[at] = t.clamps ? Clip::Apply(value, t.lowest, t.highest) : value;
+    }
+  }
+}
+
+// Computes and writes one tile. Packed: A is [depth][Rows], whatever the strides say.
+template <int Lanes, int Rows, int Columns, bool Packed>
+MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
+  constexpr int kWidth = VectorLanes(Lanes);
+  constexpr int kVectors = Columns * Lanes / kWidth;
+  constexpr int kChains = TileChains(Lanes, Rows, Columns);
+  using V = typename Vector<kWidth>::Type;
+  const ptrdiff_t a_row_stride = Packed ? 1 : t.a_row_stride;
+  const ptrdiff_t a_depth_stride = Packed ? Rows : t.a_depth_stride;
+  const ptrdiff_t b_depth_stride = t.b_depth_stride;
+
+  V chains[kChains][Rows][kVectors];
+#pragma GCC unroll 4
+  for (int s = 0; s < kChains; ++s) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kVectors; ++c) chains[s][r][c] = V{};
+    }
+  }
+  const float* a = t.a;
+  const float* b = t.b;
+  int32_t k = t.depth;
+  for (; k >= kChains; k -= kChains) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kChains; ++s) {
+      MultiplyAdd<kWidth>(chains[s], a, a_row_stride, b);
+      a += a_depth_stride;
+      b += b_depth_stride;
+    }
+  }
+  V(&sums)[Rows][kVectors] = chains[0];
+  if (kChains > 1) {
+    for (; k > 0; --k) {
+      MultiplyAdd<kWidth>(sums, a, a_row_stride, b);
+      a += a_depth_stride;
+      b += b_depth_stride;
+    }
+#pragma GCC unroll 4
+    for (int s = 1; s < kChains; ++s) {
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+        for (int c = 0; c < kVectors; ++c) sums[r][c] += chains[s][r][c];
+      }
+    }
+  }
+
+  const bool whole = t.row_begin == 0 && t.row_end == Rows && t.column_begin == 0 &&
+                     t.column_end == Columns * Lanes && t.column_offsets == nullptr &&
+                     (t.bias == nullptr || t.beta == 1.0F);
+  if (!whole) {
+    float part[Rows * Columns * Lanes];
+    StoreSums<kWidth>(sums, part, Columns * Lanes);
+    StoreTilePart(t, part, Columns * Lanes);
+    return;
+  }
+  if (t.alpha != 1.0F) ScaleSums(sums, t.alpha);
+  if (t.bias != nullptr && t.bias_column_stride == 0) {
+    AddColumn(sums, t.bias, t.bias_row_stride);
+  } else if (t.bias != nullptr) {
+    AddMatrix<kWidth>(sums, t.bias, t.bias_row_stride);
+  }
+  if (t.residual != nullptr) AddMatrix<kWidth>(sums, t.residual, t.c_row_stride);
+  if (t.clamps) ClampSums(sums, t.lowest, t.highest);
+  StoreSums<kWidth>(sums, t.c, t.c_row_stride);
+}
+
+// The tile function with as many of the Columns vectors as `columns` needs.
+template <int Lanes, int Rows, int Columns, bool Packed>
+MEMPLAN_INLINE void GemmTileOf(int32_t columns, const TileArgs& t) {
+  if constexpr (Columns > 1) {
+    if (columns <= (Columns - 1) * Lanes) {
+      GemmTileOf<Lanes, Rows, Columns - 1, Packed>(columns, t);
+      return;
+    }
+  }
+  GemmTile<Lanes, Rows, Columns, Packed>(t);
+}
+
+// Computes and writes `rows` rows of a panel of columns. t: the panel's first row; its row range is
+// set here. Packed: A is [ceil(rows / Rows)][a_block_elements], the last block filled up. Else
+// rows >= Rows, and the last tile overlaps the one before, writing only what is new.
+template <int Lanes, int Rows, int Columns, bool Packed>
+MEMPLAN_SHARED_FUNCTION void GemmPanel(int32_t rows, ptrdiff_t a_block_elements, TileArgs t) {
+  const TileArgs first = t;
+  for (int32_t row = 0; row < rows; row += Rows) {
+    const int32_t left = rows - row;
+    const int32_t start = Packed || left >= Rows ? row : rows - Rows;
+    t.row_begin = row - start;
+    t.row_end = left < Rows ? t.row_begin + left : Rows;
+    t.a = first.a +
+          (Packed ? row / Rows * a_block_elements : static_cast<ptrdiff_t>(start) * t.a_row_stride);
+    if (t.bias != nullptr) t.bias = first.bias + static_cast<ptrdiff_t>(start) * t.bias_row_stride;
+    const ptrdiff_t at = static_cast<ptrdiff_t>(start) * t.c_row_stride;
+    if (t.residual != nullptr) t.residual = first.residual + at;
+    t.c = first.c + at;
+    GemmTileOf<Lanes, Rows, Columns, Packed>(t.column_end, t);
+  }
+}
+
+// Applies the activation `Kind` to a matrix in place.
+template <int Kind>
+MEMPLAN_SHARED_FUNCTION void ActivateRows(int32_t rows, int32_t columns, ptrdiff_t row_stride,
+                                          float alpha, float beta, float* y) {
+  for (int32_t r = 0; r < rows; ++r, y += row_stride) {
+    for (int32_t j = 0; j < columns; ++j) {
+      y[j] = Activate(Kind, y[j], alpha, beta);
+    }
+  }
+}
+
+// ActivateRows for one ActivationKind, or nullptr where there is nothing to apply. In generated
+// code `kind` is a constant, and only its function is left.
+using ActivateFunction = void (*)(int32_t rows, int32_t columns, ptrdiff_t row_stride, float alpha,
+                                  float beta, float* y);
+MEMPLAN_INLINE ActivateFunction ActivateFunctionOf(int32_t kind) {
+  switch (kind) {
+    case kRelu:
+      return &ActivateRows<kRelu>;
+    case kClip:
+      return &ActivateRows<kClip>;
+    case kLeakyRelu:
+      return &ActivateRows<kLeakyRelu>;
+    case kThresholdedRelu:
+      return &ActivateRows<kThresholdedRelu>;
+    case kElu:
+      return &ActivateRows<kElu>;
+    case kSelu:
+      return &ActivateRows<kSelu>;
+    case kCelu:
+      return &ActivateRows<kCelu>;
+    case kSigmoid:
+      return &ActivateRows<kSigmoid>;
+    case kTanh:
+      return &ActivateRows<kTanh>;
+    case kHardSigmoid:
+      return &ActivateRows<kHardSigmoid>;
+    case kHardSwish:
+      return &ActivateRows<kHardSwish>;
+    case kSilu:
+      return &ActivateRows<kSilu>;
+    case kQuickGelu:
+      return &ActivateRows<kQuickGelu>;
+    case kGelu:
+      return &ActivateRows<kGelu>;
+    case kGeluTanh:
+      return &ActivateRows<kGeluTanh>;
+    case kSoftplus:
+      return &ActivateRows<kSoftplus>;
+    case kSoftsign:
+      return &ActivateRows<kSoftsign>;
+    case kMish:
+      return &ActivateRows<kMish>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kernels
+
+#endif  // MEMPLAN_KERNELS_GEMM_TILE_H_

@@ -1,0 +1,118 @@
+#include "ops/gemm_lowering.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/epilogue.h"
+
+namespace onnx_memplan {
+namespace {
+
+// How fast vectors of `lanes` are on a target that has `widest` ones.
+double LaneSpeed(int32_t lanes, int32_t widest) {
+  return lanes == widest ? 1.0 : lanes * 2 == widest ? 0.7 : 0.35;
+}
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+TileShape ChooseTile(const Target& target, int64_t rows, int64_t columns, bool whole_rows,
+                     bool whole_lanes) {
+  TileShape best;
+  double best_cost = std::numeric_limits<double>::infinity();
+  for (const TileShape& shape : kTileShapes) {
+    if (shape.lanes > std::max(target.vector_floats, 4)) continue;
+    if (whole_rows && shape.rows > rows) continue;
+    if (whole_lanes && shape.lanes > columns) continue;
+    // Work that padding adds, and loads: rows + columns of them feed rows * columns products.
+    const double work = static_cast<double>(RoundUp(rows, shape.rows)) *
+                        static_cast<double>(RoundUp(columns, shape.lanes));
+    const double loads = 1.0 + 0.25 * (shape.rows + shape.columns) / (shape.rows * shape.columns);
+    const double cost = work * loads / LaneSpeed(shape.lanes, target.vector_floats);
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = shape;
+    }
+  }
+  return best;
+}
+
+FusedActivation FuseActivation(const Epilogue& epilogue) {
+  const ActivationParams params = EpilogueParams(epilogue);
+  FusedActivation fused;
+  if (params.kind == kernels::kRelu) {
+    fused.clamps = 1;
+    fused.highest = std::numeric_limits<float>::infinity();
+  } else if (params.kind == kernels::kClip) {
+    fused.clamps = 1;
+    fused.lowest = params.alpha;
+    fused.highest = params.beta;
+  } else {
+    fused.kind = params.kind;
+    fused.alpha = params.alpha;
+    fused.beta = params.beta;
+  }
+  return fused;
+}
+
+std::string TileArguments(const TileShape& tile) {
+  return absl::StrCat(tile.lanes, ", ", tile.rows, ", ", tile.columns);
+}
+
+Tensor PackRows(std::span<const float> matrix, int64_t groups, int64_t rows, int64_t depth,
+                int32_t tile_rows) {
+  const int64_t padded_rows = RoundUp(rows, tile_rows);
+  std::vector<float> packed(static_cast<size_t>(groups * padded_rows * depth), 0.0F);
+  for (int64_t group = 0; group < groups; ++group) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* from = matrix.data() + (group * rows + row) * depth;
+      float* to = packed.data() + (group * padded_rows + row / tile_rows * tile_rows) * depth +
+                  row % tile_rows;
+      for (int64_t k = 0; k < depth; ++k) to[k * tile_rows] = from[k];
+    }
+  }
+  const auto count = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({count}, packed);
+}
+
+Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth, int64_t columns,
+                   int64_t depth_stride, int64_t column_stride, float scale,
+                   const TileShape& tile) {
+  const int64_t padded_columns = RoundUp(columns, tile.lanes);
+  std::vector<float> packed(static_cast<size_t>(batch * padded_columns * depth), 0.0F);
+  float* to = packed.data();
+  for (int64_t i = 0; i < batch; ++i) {
+    const float* matrix = matrices.data() + i * depth * columns;
+    for (int64_t column = 0; column < columns; column += tile.width()) {
+      const int64_t count = std::min<int64_t>(tile.width(), columns - column);
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t j = 0; j < count; ++j) {
+          to[j] = scale * matrix[k * depth_stride + (column + j) * column_stride];
+        }
+        to += RoundUp(count, tile.lanes);
+      }
+    }
+  }
+  const auto total = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({total}, packed);
+}
+
+KernelArg OptionalInput(const NodeContext& node, int32_t i) {
+  return node.HasInput(i) ? KernelArg::Input(i) : KernelArg::Null();
+}
+
+KernelArg ResidualArg(const NodeContext& node) {
+  const int32_t residual = node.ResidualInput();
+  return residual < 0 ? KernelArg::Null() : KernelArg::Input(residual);
+}
+
+std::vector<Alias> InPlaceResidual(const NodeContext& node) {
+  const int32_t residual = node.ResidualInput();
+  if (residual < 0) return {};
+  return {{Alias::Kind::kInPlace, 0, residual, 0}};
+}
+
+}  // namespace onnx_memplan

@@ -1,0 +1,197 @@
+#include "ops/host_kernels.h"
+
+#include "ops/matmul_lowering.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/matmul.h"
+#include "ops/dispatch.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+namespace {
+
+// Depth that runs through a tile at once, where the CPU has a cache: a panel of B of this depth
+// stays in its first level while all rows pass.
+constexpr int64_t kDepthBlock = 384;
+
+// Merges batch axes that one stride can walk, so that few remain.
+void CollapseBatch(MatMulSpec* spec) {
+  std::vector<int64_t> sizes, a_strides, b_strides;
+  for (size_t i = 0; i < spec->batch.size(); ++i) {
+    const int64_t size = spec->batch[i];
+    const int64_t a = spec->a_batch_strides[i];
+    const int64_t b = spec->b_batch_strides[i];
+    if (size == 1) continue;
+    if (!sizes.empty() && a_strides.back() == a * size && b_strides.back() == b * size) {
+      sizes.back() *= size;
+      a_strides.back() = a;
+      b_strides.back() = b;
+    } else {
+      sizes.push_back(size);
+      a_strides.push_back(a);
+      b_strides.push_back(b);
+    }
+  }
+  // Matrices of A that follow each other are one of more rows, if all meet the same B and bias.
+  if (sizes.size() == 1 && b_strides[0] == 0 && spec->bias_row_stride == 0 &&
+      a_strides[0] == spec->rows * spec->a_row_stride) {
+    spec->rows *= sizes[0];
+    sizes.clear();
+    a_strides.clear();
+    b_strides.clear();
+  }
+  spec->batch = sizes;
+  spec->a_batch_strides = a_strides;
+  spec->b_batch_strides = b_strides;
+}
+
+absl::StatusOr<kernels::MatMulParams> MakeMatMulParams(const NodeContext& node,
+                                                       const MatMulSpec& spec) {
+  kernels::MatMulParams p = {};
+  const size_t rank = spec.batch.size();
+  if (rank > kernels::kMatMulBatchRank) {
+    return node.Unsupported(
+        absl::StrCat("its batch needs ", rank, " loops; kernels have ", kernels::kMatMulBatchRank));
+  }
+  for (int i = 0; i < kernels::kMatMulBatchRank; ++i) p.batch[i] = 1;
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t at = kernels::kMatMulBatchRank - rank + i;
+    ASSIGN_OR_RETURN(p.batch[at], ToInt32(node, spec.batch[i], "the batch"));
+    ASSIGN_OR_RETURN(p.a_batch_stride[at], ToInt32(node, spec.a_batch_strides[i], "a stride"));
+    ASSIGN_OR_RETURN(p.b_batch_stride[at], ToInt32(node, spec.b_batch_strides[i], "a stride"));
+  }
+  ASSIGN_OR_RETURN(p.rows, ToInt32(node, spec.rows, "the number of rows"));
+  ASSIGN_OR_RETURN(p.columns, ToInt32(node, spec.columns, "the number of columns"));
+  ASSIGN_OR_RETURN(p.depth, ToInt32(node, spec.depth, "the depth"));
+  ASSIGN_OR_RETURN(p.a_row_stride, ToInt32(node, spec.a_row_stride, "a stride"));
+  ASSIGN_OR_RETURN(p.a_depth_stride, ToInt32(node, spec.a_depth_stride, "a stride"));
+  ASSIGN_OR_RETURN(p.b_depth_stride, ToInt32(node, spec.b_depth_stride, "a stride"));
+  ASSIGN_OR_RETURN(p.b_column_stride, ToInt32(node, spec.b_column_stride, "a stride"));
+  ASSIGN_OR_RETURN(p.bias_row_stride, ToInt32(node, spec.bias_row_stride, "a stride"));
+  ASSIGN_OR_RETURN(p.bias_column_stride, ToInt32(node, spec.bias_column_stride, "a stride"));
+  p.depth_block = p.depth;
+  p.scale = spec.scale;
+  p.bias_scale = spec.bias_scale;
+  return p;
+}
+
+// Depth in equal blocks of at most kDepthBlock.
+int32_t DepthBlock(const Target& target, int32_t rows, int32_t depth) {
+  if (target.vector_floats <= 4 || rows < 2 || depth <= kDepthBlock) return std::max(depth, 1);
+  const int64_t blocks = (depth + kDepthBlock - 1) / kDepthBlock;
+  return static_cast<int32_t>((depth + blocks - 1) / blocks);
+}
+
+// Folds the factor of a constant bias into it.
+void ScaleBias(MatMulSpec* spec, KernelCall* call) {
+  if (spec->bias_constant == nullptr || spec->bias_scale == 1.0F) return;
+  std::vector<float> scaled;
+  for (float value : spec->bias_constant->As<float>()) scaled.push_back(spec->bias_scale * value);
+  spec->bias_scale = 1;
+  spec->bias = KernelArg::Constant(static_cast<int32_t>(call->constants.size()));
+  call->constants.push_back(Tensor::FromVector<float>(spec->bias_constant->shape(), scaled));
+}
+
+absl::StatusOr<Lowering> LowerPacked(const NodeContext& node, const Target& target, MatMulSpec spec,
+                                     const FusedActivation& fused) {
+  KernelCall call;
+  const TileShape tile = ChooseTile(target, spec.rows, spec.columns, /*whole_rows=*/true,
+                                    /*whole_lanes=*/false);
+  int64_t batch = 1;
+  int64_t stride = spec.depth * ((spec.columns + tile.lanes - 1) / tile.lanes * tile.lanes);
+  for (size_t i = spec.batch.size(); i-- > 0;) {
+    if (spec.b_batch_strides[i] == 0) continue;
+    spec.b_batch_strides[i] = batch * stride;
+    batch *= spec.batch[i];
+  }
+  call.constants.push_back(PackColumns(spec.b_constant->As<float>(), batch, spec.depth,
+                                       spec.columns, spec.b_depth_stride, spec.b_column_stride,
+                                       spec.scale, tile));
+  spec.scale = 1;
+  spec.b_depth_stride = 0;
+  spec.b_column_stride = 0;
+  ScaleBias(&spec, &call);
+  ASSIGN_OR_RETURN(kernels::MatMulParams p, MakeMatMulParams(node, spec));
+  p.depth_block = DepthBlock(target, p.rows, p.depth);
+  SetActivation(fused, &p);
+  call.header = "kernels/matmul.h";
+  call.name = absl::StrCat("kernels::MatMul<", TileArguments(tile), ", true>");
+  call.function = FunctionForTile(
+      tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMul<L, R, C, true>>(); });
+  return OneCall(std::move(call), p,
+                 {spec.a, KernelArg::Constant(0), spec.bias, spec.residual, spec.c});
+}
+
+absl::StatusOr<Lowering> LowerUnpacked(const NodeContext& node, const Target& target,
+                                       MatMulSpec spec, const FusedActivation& fused,
+                                       const TileShape& tile) {
+  KernelCall call;
+  ScaleBias(&spec, &call);
+  ASSIGN_OR_RETURN(kernels::MatMulParams p, MakeMatMulParams(node, spec));
+  p.depth_block = DepthBlock(target, p.rows, p.depth);
+  SetActivation(fused, &p);
+  call.header = "kernels/matmul.h";
+  call.name = absl::StrCat("kernels::MatMul<", TileArguments(tile), ", false>");
+  call.function = FunctionForTile(
+      tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMul<L, R, C, false>>(); });
+  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
+}
+
+absl::StatusOr<Lowering> LowerDot(const NodeContext& node, const Target& target, MatMulSpec spec,
+                                  const FusedActivation& fused) {
+  KernelCall call;
+  ScaleBias(&spec, &call);
+  ASSIGN_OR_RETURN(kernels::MatMulParams p, MakeMatMulParams(node, spec));
+  SetActivation(fused, &p);
+  const int32_t lanes = target.vector_floats >= 16 ? 16 : target.vector_floats >= 8 ? 8 : 4;
+  call.header = "kernels/matmul.h";
+  call.name = absl::StrCat("kernels::MatMulDot<", lanes, ">");
+  call.function = lanes == 16  ? FunctionOf<&kernels::MatMulDot<16>>()
+                  : lanes == 8 ? FunctionOf<&kernels::MatMulDot<8>>()
+                               : FunctionOf<&kernels::MatMulDot<4>>();
+  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
+}
+
+absl::StatusOr<Lowering> LowerPlain(const NodeContext& node, DType dtype, const MatMulSpec& spec) {
+  ASSIGN_OR_RETURN(const kernels::MatMulParams p, MakeMatMulParams(node, spec));
+  if (!node.node().epilogue.empty()) {
+    return node.Unsupported("this matrix product has no kernel with a fused epilogue");
+  }
+  ASSIGN_OR_RETURN(KernelCall call,
+                   (TypedCall<float, double, int32_t, int64_t, uint32_t, uint64_t>(
+                       node, dtype, "kernels/matmul.h", "kernels::MatMulPlain<{T}>",
+                       []<class T> { return FunctionOf<&kernels::MatMulPlain<T>>(); })));
+  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.c});
+}
+
+}  // namespace
+
+absl::StatusOr<Lowering> LowerMatMul(const NodeContext& node, const Target& target, DType dtype,
+                                     MatMulSpec spec) {
+  CollapseBatch(&spec);
+  int64_t macs = spec.rows * spec.columns * spec.depth;
+  for (int64_t size : spec.batch) macs *= size;
+  const FusedActivation fused = FuseActivation(node.node().epilogue);
+  const bool empty = macs == 0;
+  const TileShape unpacked = ChooseTile(target, spec.rows, spec.columns, /*whole_rows=*/true,
+                                        /*whole_lanes=*/true);
+  const bool contiguous_columns = spec.b_column_stride == 1 || spec.columns == 1;
+  const bool contiguous_depth = (spec.a_depth_stride == 1 && spec.b_depth_stride == 1);
+  absl::StatusOr<Lowering> lowering;
+  if (dtype == DType::kFloat && !empty && spec.b_constant != nullptr) {
+    lowering = LowerPacked(node, target, spec, fused);
+  } else if (dtype == DType::kFloat && !empty && contiguous_columns && unpacked.lanes > 0) {
+    lowering = LowerUnpacked(node, target, spec, fused, unpacked);
+  } else if (dtype == DType::kFloat && contiguous_depth) {
+    lowering = LowerDot(node, target, spec, fused);
+  } else {
+    lowering = LowerPlain(node, dtype, spec);
+  }
+  if (lowering.ok()) lowering->macs = macs;
+  return lowering;
+}
+
+}  // namespace onnx_memplan
