@@ -220,6 +220,15 @@ Parts Split(const OrderModel& model, const OrderSearchOptions& options, const De
   return parts;
 }
 
+// What untouched storages add at the first step, over the task that needs least there.
+int64_t FirstStepBound(const OrderModel& model) {
+  if (model.first_step_bytes == 0) return 0;
+  const ExecutionState state(model);
+  int64_t least = INT64_MAX;
+  for (int32_t task : state.ready()) least = std::min(least, state.Try(task).during);
+  return least + model.first_step_bytes;
+}
+
 }  // namespace
 
 OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions& options,
@@ -228,6 +237,11 @@ OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions&
   OrderSearchResult result;
   result.lower_bound = parts.fixed_peak;
   result.bound_by = "steps without a choice";
+  if (model.task_count == 0) result.lower_bound = OrderPeak(model, {});
+  if (model.task_count > 0) {
+    result.lower_bound = std::max(
+        {result.lower_bound, FirstStepBound(model), FirstStepBound(ReverseOrderModel(model))});
+  }
   for (auto& search : parts.searches) search->Start();
   int64_t nodes = 0;
   while (true) {

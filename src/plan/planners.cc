@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "plan/joint_planner.h"
 #include "plan/liveness.h"
 #include "plan/problem.h"
 #include "support/check.h"
@@ -129,10 +130,12 @@ struct Entry {
 
 // The list of planners. "auto" is first; everything that --planner offers is here.
 constexpr Entry kPlanners[] = {
-    {{"auto", "program order; portfolio of packers, then exact offsets"},
-     [] { return PackProgramOrder("first_fit_size"); }},
-    {{"heuristic", "program order; portfolio of packers, no search"},
-     [] { return PackProgramOrder("first_fit_size"); }},
+    {{"auto", "exact order search, exact offsets, and orders that pack better, until proven"},
+     [] { return MakeJointPlanner(JointEffort::kExact); }},
+    {{"heuristic", "best of fast orders and beam search, portfolio of packers"},
+     [] { return MakeJointPlanner(JointEffort::kHeuristic); }},
+    {{"program", "the order of the model's own list, exact offsets"},
+     [] { return PackProgramOrder(AvailablePackers().front().name); }},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 #include <queue>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -265,6 +266,7 @@ class Verifier {
     }
     std::sort(options.begin(), options.end());
     options.erase(std::unique(options.begin(), options.end()), options.end());
+    std::set<std::array<int32_t, 3>> joined;  // step and pair
     for (const auto& [task, from_index, to_index] : options) {
       const auto from = static_cast<size_t>(from_index);
       const auto to = static_cast<size_t>(to_index);
@@ -277,7 +279,11 @@ class Verifier {
       // live_in, may still end or begin at this step; then the task is not its last or first
       // toucher.
       if (problem_.storages[from].live_out || problem_.storages[to].live_in) continue;
+      if (problem_.storages[from].bytes == 0 || problem_.storages[to].bytes == 0) continue;
       if (!Touches(task, from_index) || !Touches(task, to_index)) continue;
+      // A pair that one task offers in both directions is one piece.
+      const auto [low, high] = std::minmax(from_index, to_index);
+      if (!joined.insert({step, low, high}).second) continue;
       rest[from].end = step;
       rest[to].first = step + 1;
       pieces.push_back({.steps = {step, step + 1},

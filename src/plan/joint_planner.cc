@@ -1,0 +1,251 @@
+#include "plan/joint_planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plan/exact_order.h"
+#include "plan/liveness.h"
+#include "plan/order_heuristics.h"
+#include "plan/order_model.h"
+#include "plan/order_walk.h"
+#include "plan/packer.h"
+#include "plan/planners.h"
+#include "support/check.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+namespace {
+
+// All orders of so few tasks may be packed one by one.
+constexpr int32_t kMaxEnumeratedTasks = 12;
+constexpr int64_t kMaxEnumeratedOrders = 20000;
+constexpr int kOtherOrders = 200;
+constexpr int32_t kMaxMoves = 300;
+constexpr double kProgressSeconds = 0.25;
+
+// The alignment that all storages and scratches of the problem share.
+int64_t CommonAlignment(const PlanProblem& problem) {
+  int64_t alignment = 0;  // of no storage at all
+  const auto add = [&](int64_t bytes, int64_t other) {
+    if (bytes > 0) alignment = alignment == 0 ? other : std::min(alignment, other);
+  };
+  for (const Storage& storage : problem.storages) add(storage.bytes, storage.alignment);
+  for (const Task& task : problem.tasks) add(task.scratch_bytes, task.scratch_alignment);
+  return std::max<int64_t>(1, alignment);
+}
+
+// Rounds all sizes up to multiples of `alignment`. Returns the largest rounding.
+int64_t RoundSizes(PlanProblem& problem, int64_t alignment) {
+  int64_t largest = 0;
+  const auto round = [&](int64_t& bytes) {
+    const int64_t slack = (alignment - bytes % alignment) % alignment;
+    bytes += slack;
+    largest = std::max(largest, slack);
+  };
+  for (Storage& storage : problem.storages) round(storage.bytes);
+  for (Task& task : problem.tasks) round(task.scratch_bytes);
+  return largest;
+}
+
+class JointSearch {
+ public:
+  JointSearch(const PlanProblem& problem, const PlanBudget& budget, JointEffort effort)
+      : problem_(problem),
+        budget_(budget),
+        effort_(effort),
+        deadline_(budget.time_limit_seconds, budget.cancel),
+        packer_(MakePacker(AvailablePackers().front().name)),
+        random_(budget.seed) {
+    MEMPLAN_CHECK(packer_ != nullptr);
+  }
+
+  absl::StatusOr<Plan> Run() {
+    for (const Storage& storage : problem_.storages) {
+      const bool used = storage.live_in || storage.live_out;
+      if (used && storage.fixed_offset.has_value()) {
+        lower_bound_ = std::max(lower_bound_, *storage.fixed_offset + storage.bytes);
+      }
+    }
+    RETURN_IF_ERROR(SearchOrders());
+    if (!Done() && effort_ == JointEffort::kExact) {
+      RETURN_IF_ERROR(EnumerateOrders());
+      RETURN_IF_ERROR(TryOtherOrders());
+      RETURN_IF_ERROR(PackThoroughly());
+    }
+    best_->lower_bound = std::min(lower_bound_, best_->arena_bytes);
+    best_->proven_optimal = best_->arena_bytes == best_->lower_bound;
+    best_->method = absl::StrCat("order: ", order_method_, "; offsets: ", pack_method_,
+                                 "; bound: ", bound_method_);
+    return *std::move(best_);
+  }
+
+ private:
+  bool Done() const {
+    return best_.has_value() && (best_->arena_bytes <= lower_bound_ || deadline_.expired());
+  }
+
+  void Raise(int64_t bound, const std::string& method) {
+    if (bound <= lower_bound_) return;
+    lower_bound_ = bound;
+    bound_method_ = method;
+  }
+
+  // Orders of least peak, with and without what alignment costs, each packed.
+  absl::Status SearchOrders() {
+    const int64_t alignment = CommonAlignment(problem_);
+    PlanProblem rounded = problem_;
+    const int64_t slack = RoundSizes(rounded, alignment);
+    model_ = MakeOrderModel(rounded);
+    RETURN_IF_ERROR(SearchAndPack(model_, slack, slack == 0 ? 1.0 : 0.5));
+    if (slack == 0 || Done()) return absl::OkStatus();
+    return SearchAndPack(MakeOrderModel(problem_), 0, 1.0);
+  }
+
+  absl::Status SearchAndPack(const OrderModel& model, int64_t slack, double share) {
+    OrderSearchOptions options;
+    options.node_limit = budget_.node_limit;
+    options.seed = budget_.seed;
+    options.exact = effort_ == JointEffort::kExact;
+    if (budget_.progress) {
+      options.progress = [&, last = -kProgressSeconds](int64_t peak, int64_t bound,
+                                                       int64_t nodes) mutable {
+        const double now = deadline_.elapsed_seconds();
+        if (now - last < kProgressSeconds) return;
+        last = now;
+        budget_.progress({.stage = "order",
+                          .incumbent_bytes = peak,
+                          .bound_bytes = bound - slack,
+                          .states = nodes,
+                          .seconds = now});
+      };
+    }
+    // Packing and other orders need their share of the time.
+    const Deadline deadline(0.6 * share * std::max(0.0, deadline_.remaining_seconds()),
+                            budget_.cancel);
+    const OrderSearchResult result = SearchOrder(model, options, deadline);
+    Raise(result.lower_bound - slack, result.bound_by);
+    order_method_ = result.found_by;
+    return PackOrder(result.order, 0.1);
+  }
+
+  // Packs the order under each in-place policy that makes a difference; keeps the best plan.
+  absl::Status PackOrder(std::span<const int32_t> order, double share) {
+    std::vector<int32_t> taken_before;
+    bool first = true;
+    for (const InPlacePolicy policy : {InPlacePolicy::kAtNeed, InPlacePolicy::kAll}) {
+      if (!first && Done()) break;
+      const Blocks blocks = MakeBlocks(problem_, order, policy);
+      if (!first && blocks.taken == taken_before) break;
+      first = false;
+      taken_before = blocks.taken;
+      RETURN_IF_ERROR(CheckFixedBlocks(blocks));
+      Pack(order, blocks, share);
+    }
+    return absl::OkStatus();
+  }
+
+  Packing Pack(std::span<const int32_t> order, const Blocks& blocks, double share) {
+    PackOptions options{.node_limit = budget_.node_limit,
+                        .seed = budget_.seed,
+                        .threads = budget_.threads,
+                        .cancel = budget_.cancel,
+                        .target_bytes = lower_bound_};
+    options.time_limit_seconds = share * std::max(0.0, deadline_.remaining_seconds());
+    Packing packing = packer_->Pack(blocks, options);
+    if (!best_.has_value() || packing.bytes < best_->arena_bytes) {
+      best_ = MakePlan(problem_, order, blocks, packing.offsets);
+      pack_method_ = packing.method;
+    }
+    return packing;
+  }
+
+  // With few tasks: every order that could give a smaller arena is packed to the end. Exact only
+  // where the order has no in-place offers to decide on.
+  absl::Status EnumerateOrders() {
+    if (model_.task_count > kMaxEnumeratedTasks) return absl::OkStatus();
+    const OrderModel model = MakeOrderModel(problem_);
+    bool exact = true;
+    absl::Status status;
+    const bool all = ForEachOrderWithin(
+        model, [&] { return best_->arena_bytes - 1; }, kMaxEnumeratedOrders,
+        [&](std::span<const int32_t> order) {
+          const Blocks blocks = MakeBlocks(problem_, order, InPlacePolicy::kAll);
+          status = CheckFixedBlocks(blocks);
+          if (!status.ok()) return false;
+          if (blocks.order_bound >= best_->arena_bytes) return true;
+          const Packing packing = Pack(order, blocks, 0.2);
+          const int64_t bound = blocks.has_offers ? blocks.order_bound : packing.lower_bound;
+          exact = exact && bound >= best_->arena_bytes;
+          return !Done();
+        });
+    RETURN_IF_ERROR(status);
+    if (all && exact) Raise(best_->arena_bytes, "all orders packed");
+    return absl::OkStatus();
+  }
+
+  // Orders near the best one whose peak leaves room for a smaller arena.
+  absl::Status TryOtherOrders() {
+    const double until = 0.5 * deadline_.remaining_seconds();
+    const Deadline deadline(until, budget_.cancel);
+    const OrderModel model = MakeOrderModel(problem_);
+    std::vector<int32_t> order = best_->order;
+    for (int i = 0; i < kOtherOrders && !Done() && !deadline.expired(); ++i) {
+      const int64_t peak = OrderPeak(model, best_->order);
+      if (peak >= best_->arena_bytes) break;
+      // Tight ones first: at the bound itself there is nothing to gain from a worse order.
+      const int64_t limit = i % 2 == 0 ? std::max(peak, lower_bound_) : best_->arena_bytes - 1;
+      if (OrderPeak(model, order) > limit) order = best_->order;
+      order = WalkOrder(model, std::move(order), limit, std::min(kMaxMoves, 2 * model.task_count),
+                        random_);
+      const int64_t before = best_->arena_bytes;
+      RETURN_IF_ERROR(PackOrder(order, 0.02));
+      if (best_->arena_bytes < before) order_method_ = "another order of the same peak";
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PackThoroughly() {
+    if (Done()) return absl::OkStatus();
+    const std::vector<int32_t> order = best_->order;
+    return PackOrder(order, 0.5);
+  }
+
+  const PlanProblem& problem_;
+  const PlanBudget& budget_;
+  JointEffort effort_;
+  Deadline deadline_;
+  std::unique_ptr<Packer> packer_;
+  std::mt19937_64 random_;
+  OrderModel model_;
+  std::optional<Plan> best_;
+  int64_t lower_bound_ = 0;
+  std::string order_method_, pack_method_, bound_method_ = "fixed offsets";
+};
+
+class JointPlanner : public Planner {
+ public:
+  explicit JointPlanner(JointEffort effort) : effort_(effort) {}
+
+ private:
+  absl::StatusOr<Plan> DoPlan(const PlanProblem& problem, const PlanBudget& budget) const override {
+    if (problem.fixed_order) {
+      return Sequential(MakeProgramOrderer(), MakePacker(AvailablePackers().front().name))
+          ->Run(problem, budget);
+    }
+    return JointSearch(problem, budget, effort_).Run();
+  }
+
+  JointEffort effort_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> MakeJointPlanner(JointEffort effort) {
+  return std::make_unique<JointPlanner>(effort);
+}
+
+}  // namespace onnx_memplan
