@@ -96,16 +96,12 @@ void AppendErrors(const Api& api, std::string& out) {
 }
 
 void AppendAccessors(const Api& api, std::string& out) {
-  const auto tensors = api.tensors();
-  if (std::none_of(tensors.begin(), tensors.end(),
-                   [](const ApiTensor* t) { return t->arena_offset.has_value(); })) {
-    return;
-  }
+  if (!api.tensors_in_arena()) return;
   out +=
       "/* Where inputs and outputs lie in the arena. Set the inputs before each call: the call "
       "may\n"
       " * overwrite them. Outputs are valid until the next call. */\n";
-  for (const ApiTensor* tensor : tensors) {
+  for (const ApiTensor* tensor : api.tensors()) {
     if (!tensor->arena_offset) continue;
     absl::StrAppend(&out, std::string(DTypeCppName(tensor->type.dtype)), "* ",
                     api.TensorAccessor(*tensor),
@@ -142,6 +138,12 @@ std::vector<const ApiTensor*> Api::tensors() const {
   for (const ApiTensor& tensor : inputs) all.push_back(&tensor);
   for (const ApiTensor& tensor : outputs) all.push_back(&tensor);
   return all;
+}
+
+bool Api::tensors_in_arena() const {
+  const auto all = tensors();
+  return std::any_of(all.begin(), all.end(),
+                     [](const ApiTensor* t) { return t->arena_offset.has_value(); });
 }
 
 std::string Api::TensorMacro(const ApiTensor& tensor) const {

@@ -43,6 +43,8 @@ struct Api {
   std::string weights_file_name() const { return stem + "_weights.bin"; }
   // All inputs, then all outputs.
   std::vector<const ApiTensor*> tensors() const;
+  // Whether any input or output lies in the arena.
+  bool tensors_in_arena() const;
   // Prefix of the macros of a tensor: "NET_INPUT_X".
   std::string TensorMacro(const ApiTensor& tensor) const;
   // "net_input_x": the accessor of a tensor in the arena.

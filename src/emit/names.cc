@@ -167,7 +167,7 @@ std::string ToIdentifier(std::string_view name) {
   if (result.size() > 1 && result.back() == '_') result.pop_back();
   if (result.empty()) return "t";
   if (absl::ascii_isdigit(static_cast<unsigned char>(result.front()))) result.insert(0, 1, 't');
-  if (IsReserved(result)) result += '_';
+  if (IsReserved(result)) result.insert(0, "t_");
   return result;
 }
 

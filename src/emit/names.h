@@ -14,7 +14,7 @@ namespace onnx_memplan {
 bool IsIdentifier(std::string_view text);
 
 // `name` with '_' for every other character, made an identifier: runs of '_' become one, a leading
-// digit gets a 't' before it, a reserved word a '_' behind it. "t" if nothing is left.
+// digit gets a 't' before it, a reserved word "t_". "t" if nothing is left.
 std::string ToIdentifier(std::string_view name);
 
 // Hands out identifiers that differ from each other even when case is ignored, so that their

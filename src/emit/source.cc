@@ -180,7 +180,6 @@ std::string SectionAttribute(const std::string& section, bool alone) {
 }
 
 void AppendArena(const Api& api, const EmitOptions& options, std::string& out) {
-  if (api.caller_arena()) return;
   absl::StrAppend(&out, "alignas(", api.macro, "_ARENA_ALIGNMENT) unsigned char arena_memory[",
                   api.arena_bytes > 0 ? api.macro + "_ARENA_BYTES" : "1", "]",
                   SectionAttribute(options.arena_section, false), ";\n\n");
@@ -365,10 +364,12 @@ std::string RenderSource(const Api& api, const Program& program, const Plan& pla
   if (api.weights == WeightsForm::kIncbin) AppendIncbinWeights(api, options, out);
   const std::string space = api.name + "_code";
   absl::StrAppend(&out, "namespace {\nnamespace ", space, " {\n\nusing skeleton::At;\n\n");
-  AppendArena(api, options, out);
+  if (!api.caller_arena() && (steps.Uses("arena") || api.tensors_in_arena())) {
+    AppendArena(api, options, out);
+  }
   if (api.weights_in_file()) {
     absl::StrAppend(&out, "constexpr uint64_t kWeightsHash = ", HashLiteral(blob), ";\n\n");
-  } else if (!blob.empty()) {
+  } else if (steps.Uses("weights")) {
     AppendInlineWeights(api, options, blob, out);
   }
   absl::StrAppend(&out, steps.functions(), "}  // namespace ", space, "\n}  // namespace\n\n",
