@@ -128,8 +128,6 @@ struct Pow {
     if constexpr (!Element<A>::kIsFloat && !Element<B>::kIsFloat) {
       return Integers(a, b);
     } else if constexpr (Element<A>::kIsFloat) {
-      // The squares and roots that normalisations are made of.
-      if (b == B(2)) return a * a;
       return static_cast<A>(std::pow(a, static_cast<A>(b)));
     } else {
       return static_cast<A>(std::pow(static_cast<double>(a), static_cast<double>(b)));

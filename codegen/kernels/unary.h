@@ -59,6 +59,20 @@ struct Reciprocal {
   }
 };
 
+struct Square {
+  template <class T>
+  static T Apply(T x, float, float) {
+    return x * x;
+  }
+};
+
+struct Cube {
+  template <class T>
+  static T Apply(T x, float, float) {
+    return x * x * x;
+  }
+};
+
 // Halves go to the even neighbour: the default rounding mode is assumed.
 struct Round {
   template <class T>

@@ -47,13 +47,40 @@ absl::StatusOr<Lowering> LowerBitShift(const NodeContext& node, const Target&) {
 template <class Base>
 absl::StatusOr<KernelCall> PowCall(const NodeContext& node) {
   const std::string base(DTypeCppName(kDTypeOf<Base>));
-  return TypedCall<float, double, int32_t, int64_t>(
+  return TypedCall<float, double, int32_t, int64_t, uint32_t, uint64_t>(
       node, node.InputDType(1), "kernels/binary.h",
       absl::StrCat("kernels::Binary<", base, ", {T}, ", base, ", kernels::Pow>"),
       []<class T> { return FunctionOf<&kernels::Binary<Base, T, Base, kernels::Pow>>(); });
 }
 
+// The exponent if it is one number that is known; nullopt otherwise.
+std::optional<double> ConstantExponent(const NodeContext& node) {
+  if (node.InputConstant(1) == nullptr || node.InputType(1).NumElements() != 1) return std::nullopt;
+  const absl::StatusOr<std::vector<double>> values = node.ConstantDoubles(1, "Y");
+  return values.ok() ? std::optional<double>(values->front()) : std::nullopt;
+}
+
+template <Functor kFunctor>
+absl::StatusOr<Lowering> LowerUnaryFloat(const NodeContext& node) {
+  using F = typename decltype(kFunctor)::Type;
+  ASSIGN_OR_RETURN(KernelCall call,
+                   TypedCallOf(FloatTypes(), node, node.InputDType(0), "kernels/unary.h",
+                               "kernels::Unary<{T}, {F}>", kFunctor.name(),
+                               []<class T> { return FunctionOf<&kernels::Unary<T, F>>(); }));
+  kernels::UnaryParams params = {};
+  ASSIGN_OR_RETURN(params.count,
+                   ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
+  return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
+}
+
 absl::StatusOr<Lowering> LowerPow(const NodeContext& node, const Target&) {
+  // The powers that normalisations and approximations are made of are products.
+  const std::optional<double> exponent = ConstantExponent(node);
+  const bool is_float = node.InputDType(0) == DType::kFloat || node.InputDType(0) == DType::kDouble;
+  if (is_float && node.OutputShape(0) == node.InputShape(0)) {
+    if (exponent == 2.0) return LowerUnaryFloat<KERNEL_FUNCTOR(Square)>(node);
+    if (exponent == 3.0) return LowerUnaryFloat<KERNEL_FUNCTOR(Cube)>(node);
+  }
   switch (node.InputDType(0)) {
     case DType::kFloat:
       return OneBinaryCall(node, PowCall<float>(node));
