@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "emit/emit.h"
+#include "load/export.h"
 #include "ops/target.h"
 #include "pipeline/target_file.h"
 #include "plan_build/program.h"
@@ -117,6 +118,10 @@ absl::StatusOr<std::vector<EmittedFile>> CompiledModel::Emit(EmitOptions options
   if (provenance.model_sha256.empty()) provenance.model_sha256 = impl_->info.sha256;
   if (provenance.opset == 0) provenance.opset = static_cast<int32_t>(MainOpset(impl_->info));
   return EmitCode(impl_->program, impl_->plan, options);
+}
+
+absl::StatusOr<std::string> CompiledModel::ExportOnnx() const {
+  return onnx_memplan::ExportOnnx(graph());
 }
 
 absl::StatusOr<std::vector<Tensor>> CompiledModel::Run(std::span<const Tensor> inputs) const {
