@@ -1,0 +1,268 @@
+// Gemm, MatMul and FusedMatMul in every variant, against the definition in double precision.
+#include "ops/host_kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/activation.h"
+#include "ops/epilogue.h"
+#include "ops/run_node.h"
+
+namespace onnx_memplan {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// Small, typical of remainders, and around the sizes of tiles.
+int64_t RandomSize(std::mt19937& random) {
+  return RandomInt(0, 2, random) == 0 ? RandomInt(1, 4, random) : RandomInt(1, 80, random);
+}
+
+std::vector<float> Transposed(const Tensor& matrix) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  std::vector<float> result;
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t r = 0; r < rows; ++r) {
+      result.push_back(matrix.As<float>()[static_cast<size_t>(r * columns + c)]);
+    }
+  }
+  return result;
+}
+
+// act(alpha * a b + beta * bias + residual) of [rows][depth] and [depth][columns].
+struct Product {
+  int64_t rows, depth, columns;
+  std::vector<float> a, b;
+  double alpha = 1;
+  std::vector<double> added;
+
+  std::vector<double> Expected(const Epilogue& epilogue) const {
+    const ActivationParams act = EpilogueParams(epilogue);
+    std::vector<double> c;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          sum += static_cast<double>(a[static_cast<size_t>(i * depth + k)]) *
+                 static_cast<double>(b[static_cast<size_t>(k * columns + j)]);
+        }
+        sum = alpha * sum + (added.empty() ? 0 : added[c.size()]);
+        c.push_back(kernels::Activate(act.kind, sum, act.alpha, act.beta));
+      }
+    }
+    return c;
+  }
+};
+
+Epilogue RandomEpilogue(std::mt19937& random) {
+  static constexpr const char* kNames[] = {"", "", "Relu", "Tanh", "Gelu"};
+  Epilogue epilogue;
+  epilogue.has_residual = RandomInt(0, 2, random) == 0;
+  epilogue.activation = kNames[RandomInt(0, std::size(kNames) - 1, random)];
+  return epilogue;
+}
+
+std::string Check(NodeUnderTest* node, const Target& target, const std::vector<double>& expected,
+                  const Shape& shape, double tolerance, int32_t in_place) {
+  const absl::StatusOr<Lowering> lowering = node->Lower(target);
+  EXPECT_TRUE(lowering.ok()) << lowering.status();
+  if (!lowering.ok()) return "";
+  EXPECT_EQ(lowering->scratch_bytes, 0);
+  const std::string name = lowering->calls[0].name;
+  const absl::StatusOr<std::vector<Tensor>> results = node->Run(target, in_place);
+  EXPECT_TRUE(results.ok()) << results.status();
+  if (!results.ok()) return name;
+  EXPECT_EQ((*results)[0].shape(), shape);
+  const auto c = (*results)[0].As<float>();
+  EXPECT_EQ(c.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!(std::abs(static_cast<double>(c[i]) - expected[i]) <= tolerance)) {
+      ADD_FAILURE() << name << " for " << target.name << " gives " << c[i] << " for " << expected[i]
+                    << " at " << i << (in_place >= 0 ? " in place" : "");
+      return name;
+    }
+  }
+  return name;
+}
+
+TEST(Gemm, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
+  std::mt19937 random(1);
+  std::set<std::string> names;
+  for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
+    Product p = {RandomSize(random),
+                 RandomSize(random) * (i % 20 == 0 ? 16 : 1),
+                 RandomSize(random),
+                 {},
+                 {},
+                 1,
+                 {}};
+    const bool trans_a = RandomInt(0, 3, random) == 0, trans_b = RandomInt(0, 1, random) == 0;
+    const Tensor a =
+        RandomFloats(trans_a ? Shape{p.depth, p.rows} : Shape{p.rows, p.depth}, random);
+    const Tensor b =
+        RandomFloats(trans_b ? Shape{p.columns, p.depth} : Shape{p.depth, p.columns}, random);
+    p.a = trans_a ? Transposed(a) : std::vector<float>(a.As<float>().begin(), a.As<float>().end());
+    p.b = trans_b ? Transposed(b) : std::vector<float>(b.As<float>().begin(), b.As<float>().end());
+    p.alpha = RandomInt(0, 1, random) == 0 ? 1 : -0.5;
+    const double beta = RandomInt(0, 1, random) == 0 ? 1 : 0.25;
+    const Shape c_shapes[] = {{},          {p.columns},         {1, p.columns},
+                              {p.rows, 1}, {p.rows, p.columns}, {1, 1}};
+    const Tensor c = RandomFloats(c_shapes[RandomInt(0, 5, random)], random);
+    const Epilogue epilogue = RandomEpilogue(random);
+    const Tensor residual = RandomFloats({p.rows, p.columns}, random);
+    const bool has_bias = RandomInt(0, 3, random) != 0;
+    for (int64_t j = 0; j < p.rows * p.columns; ++j) {
+      double added = 0;
+      if (has_bias) {
+        Shape s = c.shape();
+        s.insert(s.begin(), 2 - s.size(), 1);
+        const int64_t at = (s[0] == 1 ? 0 : j / p.columns * s[1]) + (s[1] == 1 ? 0 : j % p.columns);
+        added += beta * static_cast<double>(c.As<float>()[static_cast<size_t>(at)]);
+      }
+      if (epilogue.has_residual) {
+        added += static_cast<double>(residual.As<float>()[static_cast<size_t>(j)]);
+      }
+      p.added.push_back(added);
+    }
+    const bool constant = RandomInt(0, 1, random) == 0;
+    NodeUnderTest node("Gemm");
+    node.Input(a, false).Input(b, constant);
+    if (has_bias) node.Input(c, constant);
+    if (epilogue.has_residual) node.Input(residual, false);
+    node.Set("transA", int64_t{trans_a}).Set("transB", int64_t{trans_b});
+    node.Set("alpha", static_cast<float>(p.alpha)).Set("beta", static_cast<float>(beta));
+    node.node().epilogue = epilogue;
+    const std::vector<double> expected = p.Expected(epilogue);
+    SCOPED_TRACE(ShapeToString(a.shape()) + " " + ShapeToString(b.shape()) + " + " +
+                 ShapeToString(c.shape()) + (constant ? " constant" : ""));
+    for (const Target& target : BuiltinTargets()) {
+      // A product that only the plain loops can do has no epilogue.
+      const absl::StatusOr<Lowering> lowering = node.Lower(target);
+      if (!lowering.ok() && !epilogue.empty()) {
+        EXPECT_EQ(lowering.status().code(), absl::StatusCode::kUnimplemented);
+        continue;
+      }
+      const double tolerance = 1e-6 * static_cast<double>(p.depth + 3);
+      names.insert(Check(&node, target, expected, {p.rows, p.columns}, tolerance, -1));
+      if (epilogue.has_residual) {
+        Check(&node, target, expected, {p.rows, p.columns}, tolerance, has_bias ? 3 : 2);
+      }
+    }
+  }
+  for (const char* kernel :
+       {"MatMul<4, 4, 1, true>", "MatMul<8, 4, 3, true>", "MatMul<16, 8, 2, true>",
+        "MatMul<16, 1, 4, true>", "MatMul<4, 4, 1, false>", "MatMul<8, 4, 3, false>",
+        "MatMul<16, 8, 2, false>", "MatMulDot<4>", "MatMulDot<8>", "MatMulDot<16>"}) {
+    EXPECT_THAT(names, Contains(HasSubstr(kernel)));
+  }
+}
+
+TEST(MatMul, BroadcastsBatchesOfAnyRank) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 200 && !::testing::Test::HasFailure(); ++i) {
+    const int64_t rows = RandomSize(random) / 4 + 1, depth = RandomSize(random),
+                  columns = RandomSize(random) / 2 + 1;
+    Shape batch, a_batch, b_batch;
+    for (int64_t axis = RandomInt(0, 3, random); axis > 0; --axis) {
+      batch.push_back(RandomInt(1, 3, random));
+      a_batch.push_back(RandomInt(0, 2, random) == 0 ? 1 : batch.back());
+      b_batch.push_back(a_batch.back() != batch.back() ? batch.back()
+                        : RandomInt(0, 1, random) == 0 ? 1
+                                                       : batch.back());
+    }
+    Shape a_shape = a_batch, b_shape = b_batch, c_shape = batch;
+    a_shape.insert(a_shape.end(), {rows, depth});
+    b_shape.insert(b_shape.end(), {depth, columns});
+    c_shape.insert(c_shape.end(), {rows, columns});
+    const Tensor a = RandomFloats(a_shape, random), b = RandomFloats(b_shape, random);
+    std::vector<double> expected;
+    int64_t matrices = 1;
+    for (int64_t size : batch) matrices *= size;
+    for (int64_t m = 0; m < matrices; ++m) {
+      int64_t left = m, a_at = 0, b_at = 0, a_scale = 1, b_scale = 1;
+      for (size_t axis = batch.size(); axis-- > 0;) {
+        const int64_t at = left % batch[axis];
+        left /= batch[axis];
+        a_at += (a_batch[axis] == 1 ? 0 : at) * a_scale;
+        b_at += (b_batch[axis] == 1 ? 0 : at) * b_scale;
+        a_scale *= a_batch[axis];
+        b_scale *= b_batch[axis];
+      }
+      Product p = {rows, depth, columns, {}, {}, 1, {}};
+      const auto a_data = a.As<float>().subspan(static_cast<size_t>(a_at * rows * depth));
+      const auto b_data = b.As<float>().subspan(static_cast<size_t>(b_at * depth * columns));
+      p.a.assign(a_data.begin(), a_data.begin() + rows * depth);
+      p.b.assign(b_data.begin(), b_data.begin() + depth * columns);
+      const std::vector<double> part = p.Expected({});
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    const bool constant = RandomInt(0, 1, random) == 0;
+    SCOPED_TRACE(ShapeToString(a_shape) + " " + ShapeToString(b_shape) +
+                 (constant ? " constant" : ""));
+    NodeUnderTest node("MatMul");
+    node.Input(a, false).Input(b, constant);
+    for (const Target& target : BuiltinTargets()) {
+      Check(&node, target, expected, c_shape, 1e-6 * static_cast<double>(depth + 3), -1);
+    }
+  }
+}
+
+TEST(MatMul, VectorsLoseTheirAxis) {
+  std::mt19937 random(3);
+  const auto shape = [&](Shape a, Shape b) {
+    NodeUnderTest node("MatMul");
+    node.Input(RandomFloats(std::move(a), random), false);
+    node.Input(RandomFloats(std::move(b), random), false);
+    return node.Run(BuiltinTargets().front()).value()[0].shape();
+  };
+  EXPECT_EQ(shape({3}, {3}), Shape{});
+  EXPECT_EQ(shape({3}, {2, 3, 4}), (Shape{2, 4}));
+  EXPECT_EQ(shape({2, 4, 3}, {3}), (Shape{2, 4}));
+}
+
+TEST(MatMul, HasPlainKernelsForIntegers) {
+  NodeUnderTest node("MatMul");
+  node.Input(Tensor::FromVector<int32_t>({2, 2}, {1, 2, 3, 4}), false);
+  node.Input(Tensor::FromVector<int32_t>({2, 1}, {5, -6}), false);
+  const Tensor c = node.Run(BuiltinTargets().front()).value()[0];
+  EXPECT_EQ(c, Tensor::FromVector<int32_t>({2, 1}, {-7, -9}));
+}
+
+TEST(FusedMatMul, ScalesAndTransposes) {
+  std::mt19937 random(4);
+  const Tensor a = RandomFloats({9, 20}, random), b = RandomFloats({7, 9}, random);
+  for (const bool trans_b : {false, true}) {
+    Product p = {20, 9, trans_b ? 7 : 5, Transposed(a), {}, 0.125, {}};
+    const Tensor used = trans_b ? b : RandomFloats({9, 5}, random);
+    p.b = trans_b ? Transposed(used)
+                  : std::vector<float>(used.As<float>().begin(), used.As<float>().end());
+    NodeUnderTest node("FusedMatMul", "com.microsoft");
+    node.Input(a, false).Input(used, false);
+    node.Set("transA", int64_t{1}).Set("transB", int64_t{trans_b}).Set("alpha", 0.125F);
+    for (const Target& target : BuiltinTargets()) {
+      Check(&node, target, p.Expected({}), {p.rows, p.columns}, 1e-5, -1);
+    }
+  }
+}
+
+TEST(MatMul, RefusesWhatDoesNotFit) {
+  std::mt19937 random(5);
+  NodeUnderTest node("MatMul");
+  node.Input(RandomFloats({2, 3}, random), false).Input(RandomFloats({2, 3}, random), false);
+  EXPECT_THAT(std::string(node.Infer().status().message()),
+              HasSubstr("3 columns and the second 2"));
+  NodeUnderTest gemm("Gemm");
+  gemm.Input(RandomFloats({2, 3}, random), false).Input(RandomFloats({3, 4}, random), false);
+  gemm.Input(RandomFloats({3}, random), false);
+  EXPECT_THAT(std::string(gemm.Infer().status().message()), HasSubstr("does not broadcast"));
+}
+
+}  // namespace
+}  // namespace onnx_memplan

@@ -1,0 +1,225 @@
+#include "onnx_memplan/passes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "passes/graph_maker.h"
+
+namespace onnx_memplan::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(OptimizeGraph, UnknownPassNameListsAllOfThem) {
+  Graph graph;
+  for (const PassOptions& options :
+       {PassOptions{.on = {"no-such-pass"}}, PassOptions{.off = {"no-such-pass"}}}) {
+    const auto runs = OptimizeGraph(options, graph);
+    EXPECT_EQ(runs.status().code(), absl::StatusCode::kInvalidArgument);
+    for (const PassInfo& pass : ListPasses()) {
+      EXPECT_THAT(std::string(runs.status().message()), HasSubstr(std::string(pass.name)));
+    }
+  }
+}
+
+TEST(OptimizeGraph, RequiredPassesCannotBeSwitchedOff) {
+  Graph graph;
+  EXPECT_FALSE(OptimizeGraph({.off = {"separate-outputs"}}, graph).ok());
+  EXPECT_FALSE(OptimizeGraph({.off = {"infer-and-fold"}}, graph).ok());
+}
+
+TEST(OptimizeGraph, PassThatIsOffDoesNotRun) {
+  GraphMaker make;
+  const ValueId y = make.Op("Conv", {make.Input({1, 3, 4, 4}), make.Constant({5, 3, 1, 1})});
+  make.Output(make.Op("Relu", {y}));
+  Graph graph = make.graph();
+  ASSERT_TRUE(OptimizeGraph({.off = {"fuse-activations"}}, graph).ok());
+  EXPECT_EQ(graph.nodes.size(), 2u);
+  const auto runs = OptimizeGraph({.on = {"fuse-activations"}, .only_named = true}, graph);
+  ASSERT_TRUE(runs.ok());
+  ASSERT_EQ(runs->size(), 1u);
+  EXPECT_EQ((*runs)[0], (PassRun{"fuse-activations", 1, 2, 1}));
+}
+
+TEST(OptimizeGraph, NamesAreUniqueAndEachPassSaysWhatItDoes) {
+  std::vector<std::string_view> names;
+  for (const PassInfo& pass : ListPasses()) {
+    EXPECT_FALSE(pass.summary.empty());
+    names.push_back(pass.name);
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(OptimizeGraph, UntypedGraphIsTyped) {
+  GraphMaker make;
+  make.Output(make.Op("Relu", {make.Op("Neg", {make.Input({3})})}));
+  Graph graph = make.graph();
+  for (Value& value : graph.values) {
+    if (value.name != "input") value.type.reset();
+  }
+  ASSERT_TRUE(OptimizeGraph({}, graph).ok());
+  EXPECT_TRUE(graph.Verify(/*typed=*/true).ok());
+}
+
+// A network of operators drawn at random, with readers and outputs wherever chance puts them: the
+// passes meet shapes and neighbours that no pattern was written for.
+class RandomNetwork {
+ public:
+  explicit RandomNetwork(uint32_t seed) : make_(seed) {
+    values_.push_back(make_.Input({1, 4, 4, 4}));
+    values_.push_back(make_.Input({2, 4, 4, 4}));
+    values_.push_back(make_.Input({4, 4}));
+    for (int i = 0; i < 24; ++i) Step();
+    for (ValueId v : values_) {
+      if (make_.Below(5) == 0) make_.Output(v);
+    }
+    make_.Output(values_.back());
+  }
+
+  const Graph& graph() const { return make_.graph(); }
+
+ private:
+  // Recent values are drawn more often, so that chains grow.
+  ValueId Any() {
+    const auto size = static_cast<int64_t>(values_.size());
+    const int64_t back = std::min(make_.Below(size), make_.Below(size));
+    return values_[static_cast<size_t>(size - 1 - back)];
+  }
+
+  int64_t Last(ValueId v) { return make_.ShapeOf(v).back(); }
+
+  ValueId OtherOfShape(const Shape& shape) {
+    std::vector<ValueId> same;
+    for (ValueId v : values_) {
+      if (make_.ShapeOf(v) == shape) same.push_back(v);
+    }
+    return same[static_cast<size_t>(make_.Below(static_cast<int64_t>(same.size())))];
+  }
+
+  ValueId ConstantFor(const Shape& shape) {
+    switch (make_.Below(4)) {
+      case 0:
+        return make_.Scalar(make_.Uniform(0.5, 2));
+      case 1:
+        return make_.Constant({shape.back()}, 0.5, 2);
+      case 2: {
+        Shape channel(shape.size(), 1);
+        channel[1] = shape[1];
+        return make_.Constant(channel, 0.5, 2);
+      }
+      default:
+        return make_.Constant(shape, 0.5, 2);
+    }
+  }
+
+  void Step() {
+    const ValueId x = Any();
+    const Shape& shape = make_.ShapeOf(x);
+    switch (make_.Below(12)) {
+      case 0:
+      case 1:
+        return Add(
+            make_.Op(Pick({"Relu", "Sigmoid", "Tanh", "Neg", "HardSwish", "Identity"}), {x}));
+      case 2:
+        return Add(make_.Op(Pick({"Add", "Sub", "Mul"}), {x, OtherOfShape(shape)}));
+      case 3:
+      case 4:
+        return Add(make_.Op(Pick({"Add", "Sub", "Mul", "Div"}), {x, ConstantFor(shape)}));
+      case 5:
+        return Add(make_.Op(Pick({"Add", "Sub", "Mul"}), {ConstantFor(shape), x}));
+      case 6:
+        return AddTransposed(x);
+      case 7:
+        return Add(make_.Op(
+            "Reshape", {x, make_.Ints(shape.size() == 4 ? std::vector<int64_t>{-1, Last(x)}
+                                                        : std::vector<int64_t>{-1, 4, 4, 4})}));
+      case 8:
+        return AddLinear(x);
+      case 9:
+        return AddNormalization(x);
+      case 10:
+        return Add(make_.Op("MatMul", {x, make_.Constant({Last(x), 4})}));
+      default:
+        return Add(make_.Op("ReduceMean", {x, make_.Ints({-1})}));
+    }
+  }
+
+  std::string_view Pick(const std::vector<std::string_view>& types) {
+    return types[static_cast<size_t>(make_.Below(static_cast<int64_t>(types.size())))];
+  }
+
+  void AddTransposed(ValueId x) {
+    const bool matrix = make_.ShapeOf(x).size() == 2;
+    const std::vector<std::vector<int64_t>> perms = {{0, 2, 3, 1}, {0, 3, 1, 2}, {0, 1, 3, 2}};
+    const std::vector<int64_t> perm =
+        matrix ? std::vector<int64_t>{1, 0} : perms[static_cast<size_t>(make_.Below(3))];
+    Add(make_.Op("Transpose", {x}, {{"perm", perm}}));
+  }
+
+  void AddLinear(ValueId x) {
+    const Shape shape = make_.ShapeOf(x);
+    if (shape.size() == 2) {
+      return Add(make_.Op("Gemm", {x, make_.Constant({shape[1], 4}), make_.Constant({4})}));
+    }
+    const int64_t pad = make_.Below(2);
+    Add(make_.Op("Conv", {x, make_.Constant({4, shape[1], 2 * pad + 1, 2 * pad + 1})},
+                 {{"pads", std::vector<int64_t>(4, pad)}}));
+  }
+
+  void AddNormalization(ValueId x) {
+    const Shape channels = {make_.ShapeOf(x)[1]};
+    Add(make_.Op("BatchNormalization",
+                 {x, make_.Constant(channels, 0.5, 2), make_.Constant(channels),
+                  make_.Constant(channels), make_.Constant(channels, 0.5, 2)}));
+  }
+
+  void Add(ValueId v) {
+    // Shapes that grow without end, or have one element left, lead nowhere.
+    const Shape& shape = make_.ShapeOf(v);
+    if (shape.size() == 2 || shape.size() == 4) values_.push_back(v);
+  }
+
+  GraphMaker make_;
+  std::vector<ValueId> values_;
+};
+
+TEST(OptimizeGraph, RandomNetworksKeepTheirOutputs) {
+  size_t before = 0;
+  size_t after = 0;
+  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomNetwork network(seed);
+    const Graph optimized = Optimized(network.graph(), {}, 1e-4);
+    before += network.graph().nodes.size();
+    after += optimized.nodes.size();
+  }
+  EXPECT_LT(after, before * 3 / 4);
+}
+
+TEST(OptimizeGraph, EachPassAloneKeepsTheOutputsOfRandomNetworks) {
+  for (const PassInfo& pass : ListPasses()) {
+    for (uint32_t seed = 1000; seed < 1060 && !HasFailure(); ++seed) {
+      SCOPED_TRACE(std::string(pass.name) + ", seed " + std::to_string(seed));
+      Optimized(RandomNetwork(seed).graph(), {std::string(pass.name)}, 1e-4);
+    }
+  }
+}
+
+TEST(OptimizeGraph, ASecondRunChangesNothing) {
+  for (uint32_t seed = 2000; seed < 2050 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Graph graph = RandomNetwork(seed).graph();
+    ASSERT_TRUE(OptimizeGraph({}, graph).ok());
+    const std::string text = graph.ToText();
+    const auto runs = OptimizeGraph({}, graph);
+    ASSERT_TRUE(runs.ok());
+    EXPECT_TRUE(runs->empty()) << runs->front().pass << " changed\n" << text;
+    EXPECT_EQ(graph.ToText(), text);
+  }
+}
+
+}  // namespace
+}  // namespace onnx_memplan::testing
