@@ -27,8 +27,8 @@ std::vector<PassInfo> ListPasses();
 
 // Names of passes to switch on and off; everything else is as PassInfo says. `off` wins.
 struct PassOptions {
-  std::vector<std::string> on;
-  std::vector<std::string> off;
+  std::vector<std::string> on = {};
+  std::vector<std::string> off = {};
   // Instead of the default: every pass that is not required is off unless `on` names it.
   bool only_named = false;
 };

@@ -13,7 +13,8 @@ bool IsSpatialMean(const GraphEditor& editor, int32_t n) {
   if (!IsPlain(editor, n, "ReduceMean")) return false;
   const TensorType& type = editor.type(editor.node(n).inputs[0]);
   const std::optional<Reduction> reduction = AsReduction(editor, n);
-  if (!reduction || type.rank() < 3 || type.dtype != DType::kFloat) return false;
+  // Of rank 3 it is as likely part of a normalisation, which is written with ReduceMean.
+  if (!reduction || type.rank() < 4 || type.dtype != DType::kFloat) return false;
   std::vector<int64_t> spatial(static_cast<size_t>(type.rank() - 2));
   std::iota(spatial.begin(), spatial.end(), 2);
   return reduction->axes == spatial;

@@ -152,8 +152,9 @@ int32_t ActivationTarget(const GraphEditor& editor, ValueId v, int32_t reader) {
 
 void SetActivation(GraphEditor& editor, int32_t n, const Epilogue& activation) {
   Epilogue& epilogue = editor.epilogue(n);
-  epilogue.activation = activation.activation;
-  epilogue.alpha = activation.alpha;
+  const bool silu = activation.activation == "QuickGelu" && activation.alpha == 1;
+  epilogue.activation = silu ? "Silu" : activation.activation;
+  epilogue.alpha = silu ? 0 : activation.alpha;
   epilogue.beta = activation.beta;
 }
 
@@ -174,37 +175,13 @@ bool FuseActivation(GraphEditor& editor, int32_t n) {
   return true;
 }
 
-// x * Sigmoid(x), when nothing else reads x.
-bool FuseSilu(GraphEditor& editor, int32_t n) {
-  if (!IsPlain(editor, n, "Mul")) return false;
-  for (size_t i = 0; i < 2; ++i) {
-    const ValueId gate = editor.node(n).inputs[i];
-    const ValueId x = editor.node(n).inputs[1 - i];
-    const int32_t sigmoid = editor.ProducerIf(gate, "Sigmoid");
-    if (sigmoid < 0 || editor.node(sigmoid).inputs[0] != x || editor.OnlyConsumer(gate) != n) {
-      continue;
-    }
-    const int32_t target = editor.producer(x);
-    const OpDef* def = DefOf(editor, target);
-    if (def == nullptr || !def->fuses_activation || editor.is_graph_output(x) ||
-        editor.consumers(x).size() != 2 || editor.node(target).outputs.size() != 1 ||
-        !editor.node(target).epilogue.activation.empty() || editor.type(x).dtype != DType::kFloat) {
-      continue;
-    }
-    editor.TakeOutput(target, n);
-    SetActivation(editor, target, {.has_residual = false, .activation = "Silu"});
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 absl::StatusOr<int64_t> FuseActivations(GraphEditor& editor) {
   int64_t rewrites = 0;
   for (int32_t n = 0; n < editor.num_nodes(); ++n) {
     if (!editor.alive(n)) continue;
-    if (FuseSilu(editor, n) || FuseActivation(editor, n)) ++rewrites;
+    if (FuseActivation(editor, n)) ++rewrites;
   }
   return rewrites;
 }

@@ -16,7 +16,7 @@ absl::StatusOr<int64_t> MatMulToGemm(GraphEditor& editor);
 // Add of two tensors of one shape into the epilogue of the operand's producer that runs later.
 absl::StatusOr<int64_t> FuseResidualAdd(GraphEditor& editor);
 
-// Activations, and x * Sigmoid(x), into the epilogue of the node that makes their operand.
+// Activations into the epilogue of the node that makes their operand.
 absl::StatusOr<int64_t> FuseActivations(GraphEditor& editor);
 
 // Pad of spatial dimensions into the Conv, MaxPool or AveragePool that alone reads the result,

@@ -10,7 +10,8 @@
 namespace onnx_memplan {
 
 // Gelu (with Erf, or with Tanh of a cubic), HardSwish and HardSigmoid, in whatever order their
-// factors and terms are written, and Mish.
+// factors and terms are written; Mish; and x * Sigmoid(a * x) as com.microsoft's QuickGelu, which
+// for a = 1 is SiLU.
 absl::StatusOr<int64_t> RecogniseActivations(GraphEditor& editor);
 
 // Mean, deviation, variance, and their quotient over the last dimensions, with or without scale and

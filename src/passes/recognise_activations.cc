@@ -151,6 +151,33 @@ bool RecogniseGated(GraphEditor& editor, int32_t gate) {
   return false;
 }
 
+// x * Sigmoid(alpha * x).
+bool RecogniseQuickGelu(GraphEditor& editor, int32_t gate) {
+  if (!IsPlain(editor, gate, "Sigmoid")) return false;
+  const ValueId output = editor.node(gate).outputs[0];
+  if (editor.type(output).dtype != DType::kFloat) return false;
+  const ValueId argument = editor.node(gate).inputs[0];
+  for (ValueId x : Candidates(editor, argument)) {
+    const auto found = AsPolynomial(editor, argument, x, kNoValue);
+    if (!found) continue;
+    const double alpha = found->free[1];
+    if (!Near(found->free, {0, alpha, 0, 0})) continue;
+    const Pattern pattern = {.gate = "Sigmoid",
+                             .argument = found->free,
+                             .free = {},
+                             .gated = {0, 1, 0, 0},
+                             .op_type = "QuickGelu"};
+    const int32_t root = FindRoot(editor, output, x, pattern);
+    if (root < 0) continue;
+    Node node = MakeNode(pattern.op_type, editor.node(root).name, {x});
+    node.domain = "com.microsoft";
+    node.attributes["alpha"] = static_cast<float>(alpha);
+    editor.Replace(root, std::move(node));
+    return true;
+  }
+  return false;
+}
+
 // x * Tanh(Softplus(x)).
 bool RecogniseMish(GraphEditor& editor, int32_t n) {
   if (!IsPlain(editor, n, "Mul")) return false;
@@ -172,7 +199,9 @@ absl::StatusOr<int64_t> RecogniseActivations(GraphEditor& editor) {
   int64_t rewrites = 0;
   for (int32_t n = 0; n < editor.num_nodes(); ++n) {
     if (!editor.alive(n)) continue;
-    if (RecogniseGated(editor, n) || RecogniseMish(editor, n)) ++rewrites;
+    if (RecogniseGated(editor, n) || RecogniseQuickGelu(editor, n) || RecogniseMish(editor, n)) {
+      ++rewrites;
+    }
   }
   return rewrites;
 }

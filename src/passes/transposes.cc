@@ -56,6 +56,8 @@ bool MergeWithInner(GraphEditor& editor, int32_t n, const Permutation& perm) {
   return true;
 }
 
+constexpr char kMicrosoft[] = "com.microsoft";
+
 bool AbsorbIntoGemm(GraphEditor& editor, int32_t n) {
   bool changed = false;
   for (size_t i = 0; i < 2; ++i) {
@@ -67,6 +69,39 @@ bool AbsorbIntoGemm(GraphEditor& editor, int32_t n) {
     const int64_t flipped = 1 - Context(editor, n).Int(attribute, 0);
     editor.attributes(n)[attribute] = flipped;
     editor.SetInput(n, i, editor.node(transpose).inputs[0]);
+    changed = true;
+  }
+  return changed;
+}
+
+// The last two dimensions change places, and no others.
+bool SwapsLastTwo(const Permutation& perm) {
+  const auto rank = static_cast<int64_t>(perm.size());
+  if (rank < 2) return false;
+  for (int64_t i = 0; i < rank - 2; ++i) {
+    if (perm[static_cast<size_t>(i)] != i) return false;
+  }
+  return perm.back() == rank - 2;
+}
+
+bool IsMatMul(const Node& node) {
+  return node.Is("MatMul") || (node.domain == kMicrosoft && node.op_type == "FusedMatMul");
+}
+
+bool AbsorbIntoMatMul(GraphEditor& editor, int32_t n) {
+  bool changed = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const int32_t transpose = editor.producer(editor.node(n).inputs[i]);
+    if (transpose < 0) continue;
+    const std::optional<Permutation> perm = AsPermutation(editor, transpose);
+    if (!perm || !SwapsLastTwo(*perm)) continue;
+    Node node = editor.node(n);
+    const char* attribute = i == 0 ? "transA" : "transB";
+    node.attributes[attribute] = 1 - Context(editor, n).Int(attribute, 0);
+    node.op_type = "FusedMatMul";
+    node.domain = kMicrosoft;
+    node.inputs[i] = editor.node(transpose).inputs[0];
+    editor.Replace(n, std::move(node));
     changed = true;
   }
   return changed;
@@ -129,6 +164,8 @@ absl::StatusOr<int64_t> AbsorbTransposes(GraphEditor& editor) {
       if (AbsorbIntoGemm(editor, n)) ++rewrites;
       ASSIGN_OR_RETURN(const bool absorbed, AbsorbIntoWeights(editor, n));
       if (absorbed) ++rewrites;
+    } else if (IsMatMul(editor.node(n)) && AbsorbIntoMatMul(editor, n)) {
+      ++rewrites;
     }
   }
   return rewrites;

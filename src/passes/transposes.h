@@ -9,7 +9,8 @@
 
 namespace onnx_memplan {
 
-// Transpose of Transpose is one; of a matrix it becomes Gemm's transA or transB; between a reshape
+// Transpose of Transpose is one; of a matrix it becomes Gemm's transA or transB, or those of
+// com.microsoft's FusedMatMul; between a reshape
 // to a matrix and a Gemm with constant weights it becomes another order of the weights.
 absl::StatusOr<int64_t> AbsorbTransposes(GraphEditor& editor);
 
