@@ -32,7 +32,8 @@ TileShape ChooseTile(const Target& target, int64_t rows, int64_t columns, bool w
                         static_cast<double>(RoundUp(columns, shape.lanes));
     const double loads = 1.0 + 0.25 * (shape.rows + shape.columns) / (shape.rows * shape.columns);
     const double cost = work * loads / LaneSpeed(shape.lanes, target.vector_floats);
-    if (cost < best_cost) {
+    // Earlier shapes need less scratch: a later one has to be clearly better.
+    if (cost < 0.95 * best_cost) {
       best_cost = cost;
       best = shape;
     }
