@@ -18,6 +18,7 @@ namespace onnx_memplan {
 namespace {
 
 constexpr int64_t kMaxTotalBytes = int64_t{1} << 61;
+constexpr int64_t kMaxTime = int64_t{1} << 61;
 
 absl::Status CheckBuffers(const std::vector<Buffer>& buffers) {
   if (buffers.size() > size_t{1} << 28) {
@@ -29,6 +30,9 @@ absl::Status CheckBuffers(const std::vector<Buffer>& buffers) {
     const std::string label = absl::StrCat("buffer ", i, " \"", buffer.id, "\"");
     if (buffer.lower >= buffer.upper) {
       return absl::InvalidArgumentError(absl::StrCat(label, " has an empty lifetime"));
+    }
+    if (buffer.lower < -kMaxTime || buffer.upper > kMaxTime) {
+      return absl::InvalidArgumentError(absl::StrCat(label, ": a time beyond 2^61"));
     }
     if (buffer.bytes < 0) return absl::InvalidArgumentError(absl::StrCat(label, ": negative size"));
     if (buffer.alignment <= 0 || (buffer.alignment & (buffer.alignment - 1)) != 0 ||
@@ -133,6 +137,7 @@ Blocks BlocksFromBuffers(const std::vector<Buffer>& buffers, std::vector<int32_t
     block.first_step = windows[static_cast<size_t>(block.window_begin)].first_step;
     block.end_step = windows.back().end_step;
     block.alignment = buffers[i].alignment;
+    block.lifetime = buffers[i].upper - buffers[i].lower;
     block_of[i] = static_cast<int32_t>(blocks.size());
     blocks.push_back(block);
   }

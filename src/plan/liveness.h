@@ -51,12 +51,16 @@ struct Block {
   int64_t bytes = 0;       // largest `high` of its windows; > 0
   int64_t alignment = 1;
   int64_t fixed_offset = -1;  // -1: to be chosen
-  int32_t window_begin = 0;   // its windows are Blocks::windows[window_begin, window_end)
+  // How long the block lives in the source's own unit of time, for ranking only; 0: as many as
+  // steps.
+  int64_t lifetime = 0;
+  int32_t window_begin = 0;  // its windows are Blocks::windows[window_begin, window_end)
   int32_t window_end = 0;
 
   bool is_fixed() const { return fixed_offset >= 0; }
   bool is_rectangle() const { return window_end - window_begin == 1; }
   int32_t duration() const { return end_step - first_step; }
+  int64_t lifetime_or_duration() const { return lifetime > 0 ? lifetime : duration(); }
   friend bool operator==(const Block&, const Block&) = default;
 };
 

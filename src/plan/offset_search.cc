@@ -1,8 +1,10 @@
 #include "plan/offset_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -52,8 +54,12 @@ int32_t SectionAtOrAfter(const Sections& sections, int32_t step) {
 template <typename T>
 class Search : public OffsetSearch {
  public:
-  Search(const Blocks& blocks, const std::vector<RankKey>& ranking, int64_t unit);
+  Search(const Blocks& blocks, int64_t unit);
   SearchResult Run(int64_t capacity_bytes, int64_t node_limit, const Deadline& deadline) override;
+  void SetRanking(const Ranking& ranking) override;
+  int64_t NextCapacity(int64_t capacity_bytes) const override {
+    return (capacity_bytes / unit_ + 1) * unit_;
+  }
 
  private:
   enum class Outcome : uint8_t { kFound, kFailed, kStopped };
@@ -66,9 +72,9 @@ class Search : public OffsetSearch {
     T offset;
     int32_t block;
   };
-  struct Change {  // of low_[block], or of floor_[section] when `index` < 0
-    int32_t index;
-    T old_value;
+  struct Change {  // of low_[block]
+    int32_t block;
+    T old_low;
   };
   struct Mark {
     size_t changes, ranks, witnesses, placed;
@@ -82,16 +88,23 @@ class Search : public OffsetSearch {
     int32_t last_rank;
   };
 
-  void BuildKeys();
   void Rank(int32_t begin, int32_t end);
   void BuildNeighbours();
   void BuildTwins();
 
   Outcome SolveSplit(const Part& part);
   Outcome Solve(const Part& part);
-  bool CollectCandidates(const Part& part);
-  bool Place(const Part& part, const Candidate& candidate, bool& left_trace);
-  bool LiftFloor(int32_t section, T offset);
+  void CollectCandidates(const Part& part);
+  bool Place(const Candidate& candidate, bool& left_trace);
+  bool FindWitness(int32_t section);
+  void SetWitness(int32_t section, int32_t block);
+  void AddToTotals(int32_t block, int sign);
+  T Height(int32_t block, int32_t section) const {
+    const int64_t begin = height_begin_[Index(block)];
+    return begin < 0 ? bytes_[Index(block)]
+                     : heights_[static_cast<size_t>(begin) +
+                                Index(section - first_section_[Index(block)])];
+  }
   void Undo(const Mark& mark);
   void Dequeue(int32_t block, int32_t front);
 
@@ -103,15 +116,19 @@ class Search : public OffsetSearch {
   bool has_alignment_ = false;
 
   int32_t count_ = 0;
-  std::vector<RankKey> ranking_;
+  Ranking ranking_;
   std::vector<double> keys_;     // by block and key of ranking_
   std::vector<int32_t> sorted_;  // scratch of Rank
+  std::vector<double> scores_;   // scratch of Rank
+  std::vector<double> noise_;    // by block
+  std::vector<int32_t> conflicts_;
   std::vector<T> bytes_, alignment_, fixed_;
   std::vector<int32_t> first_section_, end_section_;
   std::vector<int64_t> neighbour_begin_;
   std::vector<Neighbour> neighbours_;
   std::vector<int32_t> twin_;  // the previous block of equal lifetime and size, or -1
-  // Height of each block in each of its sections, at height_begin_[b] + (section - first_section).
+  // Height in each section, at height_begin_[b] + (section - first_section); only of blocks that
+  // are no rectangles, height_begin_ is -1 for the others.
   std::vector<int64_t> height_begin_;
   std::vector<T> heights_;
   std::vector<int64_t> section_begin_;
@@ -122,9 +139,9 @@ class Search : public OffsetSearch {
   std::vector<T> low_;  // of unplaced blocks: the lowest place; of placed ones: the offset
   std::vector<uint8_t> placed_;
   std::vector<T> total_;  // by section: bytes unplaced
-  std::vector<T> floor_;  // by section: nothing unplaced can begin lower
-  // By section: an unplaced block that can stand on the floor, or that stands lowest above it.
-  std::vector<int32_t> witness_;
+  // By section: an unplaced block that can stand so low that all that is unplaced in the section
+  // fits from there on; and the sections that each block is the witness of, as linked lists.
+  std::vector<int32_t> witness_, next_watched_, previous_watched_, first_watched_;
   std::vector<std::pair<int32_t, int32_t>> old_witnesses_;  // (section, block)
   std::vector<int32_t> raised_;                             // blocks raised by the last Place
   std::vector<int32_t> crossing_;  // by section s > 0: unplaced blocks live in s - 1 and s
@@ -139,10 +156,9 @@ class Search : public OffsetSearch {
 };
 
 template <typename T>
-Search<T>::Search(const Blocks& blocks, const std::vector<RankKey>& ranking, int64_t unit)
-    : source_(blocks), sections_(MakeSections(blocks)), unit_(unit), ranking_(ranking) {
+Search<T>::Search(const Blocks& blocks, int64_t unit)
+    : source_(blocks), sections_(MakeSections(blocks)), unit_(unit) {
   count_ = static_cast<int32_t>(blocks.blocks.size());
-  BuildKeys();
   for (const Block& block : blocks.blocks) {
     bytes_.push_back(static_cast<T>(block.bytes / unit));
     alignment_.push_back(static_cast<T>(std::max<int64_t>(1, block.alignment / unit)));
@@ -152,22 +168,26 @@ Search<T>::Search(const Blocks& blocks, const std::vector<RankKey>& ranking, int
     first_section_.push_back(SectionAtOrAfter(sections_, block.first_step));
     end_section_.push_back(SectionAtOrAfter(sections_, block.end_step));
   }
-  height_begin_.assign(1, 0);
   std::vector<int64_t> section_counts(Index(sections_.count) + 1, 0);
   for (int32_t b = 0; b < count_; ++b) {
+    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
+      ++section_counts[Index(s) + 1];
+    }
     const Block& block = blocks.blocks[Index(b)];
+    const std::span<const Window> windows = blocks.windows_of(block);
+    if (windows.size() == 1 && windows[0].low == 0) {
+      height_begin_.push_back(-1);
+      continue;
+    }
     const size_t begin = heights_.size();
+    height_begin_.push_back(static_cast<int64_t>(begin));
     heights_.resize(begin + Index(end_section_[Index(b)] - first_section_[Index(b)]), 0);
-    for (const Window& window : blocks.windows_of(block)) {
+    for (const Window& window : windows) {
       exact_model_ = exact_model_ && window.low == 0;
       const int32_t end = SectionAtOrAfter(sections_, window.end_step);
       for (int32_t s = SectionAtOrAfter(sections_, window.first_step); s < end; ++s) {
         heights_[begin + Index(s - first_section_[Index(b)])] = static_cast<T>(window.high / unit);
       }
-    }
-    height_begin_.push_back(static_cast<int64_t>(heights_.size()));
-    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
-      ++section_counts[Index(s) + 1];
     }
   }
   std::partial_sum(section_counts.begin(), section_counts.end(), section_counts.begin());
@@ -183,50 +203,67 @@ Search<T>::Search(const Blocks& blocks, const std::vector<RankKey>& ranking, int
 }
 
 template <typename T>
-void Search<T>::BuildKeys() {
-  const std::vector<int32_t> conflicts = ConflictCounts(source_);
+void Search<T>::SetRanking(const Ranking& ranking) {
+  ranking_ = ranking;
+  keys_.clear();
+  noise_.clear();
+  if (conflicts_.empty()) conflicts_ = ConflictCounts(source_);
+  const bool weighted = !ranking.weights.empty();
+  std::mt19937_64 random(ranking.seed);
   for (int32_t b = 0; b < count_; ++b) {
     const Block& block = source_.blocks[Index(b)];
-    for (const RankKey key : ranking_) {
+    const auto lifetime = static_cast<double>(block.lifetime_or_duration());
+    for (const RankKey key : ranking_.keys) {
       double value = 0;  // kSectionTotal: changes as blocks are placed
-      if (key == RankKey::kDuration) value = block.duration();
+      if (key == RankKey::kDuration) value = lifetime;
       if (key == RankKey::kSize) value = static_cast<double>(block.bytes);
-      if (key == RankKey::kConflicts) value = conflicts[Index(b)];
-      if (key == RankKey::kArea) {
-        value = static_cast<double>(block.bytes) * static_cast<double>(block.duration());
-      }
-      if (key == RankKey::kSections) {
-        value = SectionAtOrAfter(sections_, block.end_step) -
-                SectionAtOrAfter(sections_, block.first_step);
-      }
-      keys_.push_back(value);
+      if (key == RankKey::kConflicts) value = conflicts_[Index(b)];
+      if (key == RankKey::kArea) value = static_cast<double>(block.bytes) * lifetime;
+      if (key == RankKey::kSections) value = end_section_[Index(b)] - first_section_[Index(b)];
+      keys_.push_back(weighted ? std::log1p(value) : value);
     }
+    // 53 random bits, the same on every machine.
+    noise_.push_back(ranking.noise * static_cast<double>(random() >> 11) * 0x1p-53);
   }
 }
 
 // Ranks the blocks of queue_[begin, end) among each other.
 template <typename T>
 void Search<T>::Rank(int32_t begin, int32_t end) {
-  const size_t width = ranking_.size();
-  const auto total_key = std::find(ranking_.begin(), ranking_.end(), RankKey::kSectionTotal);
-  if (total_key != ranking_.end()) {
-    const auto key = static_cast<size_t>(total_key - ranking_.begin());
+  const size_t width = ranking_.keys.size();
+  const bool weighted = !ranking_.weights.empty();
+  const auto total_key =
+      std::find(ranking_.keys.begin(), ranking_.keys.end(), RankKey::kSectionTotal);
+  if (total_key != ranking_.keys.end()) {
+    const auto key = static_cast<size_t>(total_key - ranking_.keys.begin());
     for (int32_t q = begin; q < end; ++q) {
       const size_t b = Index(queue_[Index(q)]);
-      const T most =
-          *std::max_element(total_.begin() + first_section_[b], total_.begin() + end_section_[b]);
-      keys_[b * width + key] = static_cast<double>(most);
+      const auto most = static_cast<double>(
+          *std::max_element(total_.begin() + first_section_[b], total_.begin() + end_section_[b]));
+      keys_[b * width + key] = weighted ? std::log1p(most) : most;
     }
   }
   sorted_.assign(queue_.begin() + begin, queue_.begin() + end);
-  std::sort(sorted_.begin(), sorted_.end(), [&](int32_t a, int32_t b) {
-    const double* x = keys_.data() + Index(a) * width;
-    const double* y = keys_.data() + Index(b) * width;
-    for (size_t k = 0; k < width; ++k) {
-      if (x[k] != y[k]) return x[k] > y[k];
+  if (weighted) {
+    scores_.resize(Index(count_));
+    for (int32_t b : sorted_) {
+      double score = noise_[Index(b)];
+      for (size_t k = 0; k < width; ++k) score += ranking_.weights[k] * keys_[Index(b) * width + k];
+      scores_[Index(b)] = score;
     }
-    return a < b;
-  });
+    std::sort(sorted_.begin(), sorted_.end(), [&](int32_t a, int32_t b) {
+      return scores_[Index(a)] != scores_[Index(b)] ? scores_[Index(a)] > scores_[Index(b)] : a < b;
+    });
+  } else {
+    std::sort(sorted_.begin(), sorted_.end(), [&](int32_t a, int32_t b) {
+      const double* x = keys_.data() + Index(a) * width;
+      const double* y = keys_.data() + Index(b) * width;
+      for (size_t k = 0; k < width; ++k) {
+        if (x[k] != y[k]) return x[k] > y[k];
+      }
+      return a < b;
+    });
+  }
   for (size_t i = 0; i < sorted_.size(); ++i) {
     old_ranks_.emplace_back(sorted_[i], rank_[Index(sorted_[i])]);
     rank_[Index(sorted_[i])] = static_cast<int32_t>(i);
@@ -247,11 +284,15 @@ void Search<T>::BuildNeighbours() {
     std::erase_if(live, [&](int32_t l) { return end_section_[Index(l)] <= first; });
     for (int32_t other : live) {
       const int32_t end = std::min(end_section_[Index(b)], end_section_[Index(other)]);
+      if (height_begin_[Index(b)] < 0 && height_begin_[Index(other)] < 0) {
+        lists[Index(b)].push_back({other, bytes_[Index(b)]});
+        lists[Index(other)].push_back({b, bytes_[Index(other)]});
+        continue;
+      }
       T rise_b = 0, rise_other = 0;  // of the one that lies below
       for (int32_t s = first; s < end; ++s) {
-        const T hb = heights_[static_cast<size_t>(height_begin_[Index(b)]) + Index(s - first)];
-        const T ho = heights_[static_cast<size_t>(height_begin_[Index(other)]) +
-                              Index(s - first_section_[Index(other)])];
+        const T hb = Height(b, s);
+        const T ho = Height(other, s);
         if (hb == 0 || ho == 0) continue;
         rise_b = std::max(rise_b, hb);
         rise_other = std::max(rise_other, ho);
@@ -301,13 +342,10 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
   low_.assign(Index(count_), 0);
   placed_.assign(Index(count_), 0);
   total_.assign(Index(sections_.count), 0);
-  floor_.assign(Index(sections_.count), 0);
   witness_.assign(Index(sections_.count), -1);
-  for (int32_t s = 0; s < sections_.count; ++s) {
-    if (section_begin_[Index(s)] < section_begin_[Index(s) + 1]) {
-      witness_[Index(s)] = section_blocks_[static_cast<size_t>(section_begin_[Index(s)])];
-    }
-  }
+  next_watched_.assign(Index(sections_.count), -1);
+  previous_watched_.assign(Index(sections_.count), -1);
+  first_watched_.assign(Index(count_), -1);
   crossing_.assign(Index(sections_.count) + 1, 0);
   changes_.clear();
   stack_.clear();
@@ -319,16 +357,15 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
   old_ranks_.clear();
   old_witnesses_.clear();
   for (int32_t b = 0; b < count_; ++b) {
-    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
-      total_[Index(s)] =
-          static_cast<T>(total_[Index(s)] + heights_[static_cast<size_t>(height_begin_[Index(b)]) +
-                                                     Index(s - first_section_[Index(b)])]);
-      if (s > first_section_[Index(b)]) ++crossing_[Index(s)];
-    }
+    if (fixed_[Index(b)] >= 0) low_[Index(b)] = fixed_[Index(b)];
+    AddToTotals(b, 1);
   }
   SearchResult result;
   Outcome outcome = Outcome::kFailed;
-  const bool fits = std::all_of(total_.begin(), total_.end(), [&](T t) { return t <= capacity_; });
+  bool fits = true;
+  for (int32_t s = 0; s < sections_.count && fits; ++s) fits = FindWitness(s);
+  for (int32_t b = 0; b < count_ && fits; ++b)
+    fits = low_[Index(b)] + bytes_[Index(b)] <= capacity_;
   if (fits) {
     Rank(0, count_);
     outcome = SolveSplit({.begin = 0,
@@ -406,7 +443,7 @@ typename Search<T>::Outcome Search<T>::Solve(const Part& part) {
     const Mark mark{changes_.size(), old_ranks_.size(), old_witnesses_.size(), stack_.size()};
     const int32_t b = candidate.block;
     bool left_trace = false;
-    bool ok = Place(part, candidate, left_trace);
+    bool ok = Place(candidate, left_trace);
     if (ok) {
       Dequeue(b, part.begin);
       const Outcome below = SolveSplit({.begin = part.begin + 1,
@@ -428,11 +465,16 @@ typename Search<T>::Outcome Search<T>::Solve(const Part& part) {
 }
 
 template <typename T>
-bool Search<T>::CollectCandidates(const Part& part) {
-  T limit = std::numeric_limits<T>::max();
-  for (int32_t q = part.begin; q < part.end; ++q) {
-    const int32_t b = queue_[Index(q)];
-    limit = std::min(limit, static_cast<T>(low_[Index(b)] + bytes_[Index(b)]));
+void Search<T>::CollectCandidates(const Part& part) {
+  // All that is unplaced in the fullest section must fit above the candidate's offset.
+  const T fullest =
+      *std::max_element(total_.begin() + part.first_section, total_.begin() + part.end_section);
+  T limit = static_cast<T>(capacity_ - fullest + 1);
+  if (!has_fixed_) {  // else the hole may not be free
+    for (int32_t q = part.begin; q < part.end; ++q) {
+      const int32_t b = queue_[Index(q)];
+      limit = std::min(limit, static_cast<T>(low_[Index(b)] + bytes_[Index(b)]));
+    }
   }
   const size_t begin = candidates_.size();
   for (int32_t q = part.begin; q < part.end; ++q) {
@@ -448,111 +490,117 @@ bool Search<T>::CollectCandidates(const Part& part) {
               return x.offset != y.offset ? x.offset < y.offset
                                           : rank_[Index(x.block)] < rank_[Index(y.block)];
             });
-  return candidates_.size() > begin;
 }
 
+// Adds the block's bytes to the totals of its sections (sign 1), or takes them away (sign -1).
 template <typename T>
-bool Search<T>::Place(const Part& part, const Candidate& candidate, bool& left_trace) {
+void Search<T>::AddToTotals(int32_t block, int sign) {
+  const int32_t first = first_section_[Index(block)];
+  const int32_t end = end_section_[Index(block)];
+  if (height_begin_[Index(block)] < 0) {
+    const T change = static_cast<T>(sign * bytes_[Index(block)]);
+    for (int32_t s = first; s < end; ++s)
+      total_[Index(s)] = static_cast<T>(total_[Index(s)] + change);
+  } else {
+    for (int32_t s = first; s < end; ++s) {
+      total_[Index(s)] = static_cast<T>(total_[Index(s)] + sign * Height(block, s));
+    }
+  }
+  for (int32_t s = first + 1; s < end; ++s) crossing_[Index(s)] += sign;
+}
+
+// Places the candidate and raises what must lie above it. Returns false when something cannot fit
+// any more; the caller undoes the placement in any case. left_trace: some block was raised.
+template <typename T>
+bool Search<T>::Place(const Candidate& candidate, bool& left_trace) {
   const int32_t b = candidate.block;
   const T offset = candidate.offset;
   placed_[Index(b)] = 1;
   stack_.push_back(b);
-  const int32_t first = first_section_[Index(b)];
-  const T* height = heights_.data() + height_begin_[Index(b)];
-  for (int32_t s = first; s < end_section_[Index(b)]; ++s) {
-    total_[Index(s)] = static_cast<T>(total_[Index(s)] - height[s - first]);
-    if (s > first) --crossing_[Index(s)];
-    const T top = static_cast<T>(offset + height[s - first]);
-    if (top > floor_[Index(s)]) {
-      changes_.push_back({-1 - s, floor_[Index(s)]});
-      floor_[Index(s)] = top;
-    }
-  }
-  bool ok = true;
+  AddToTotals(b, -1);
   raised_.clear();
-  for (int64_t n = neighbour_begin_[Index(b)]; n < neighbour_begin_[Index(b) + 1]; ++n) {
-    const Neighbour& neighbour = neighbours_[static_cast<size_t>(n)];
-    const int32_t other = neighbour.block;
-    if (placed_[Index(other)]) continue;
-    T low = static_cast<T>(offset + neighbour.rise);
-    if (low <= low_[Index(other)]) continue;
+  const Neighbour* const end = neighbours_.data() + neighbour_begin_[Index(b) + 1];
+  for (const Neighbour* n = neighbours_.data() + neighbour_begin_[Index(b)]; n != end; ++n) {
+    const int32_t other = n->block;
+    T low = static_cast<T>(offset + n->rise);
+    if (low <= low_[Index(other)] || placed_[Index(other)]) continue;
     if (has_alignment_) {
       low = static_cast<T>((low + alignment_[Index(other)] - 1) & ~(alignment_[Index(other)] - 1));
     }
-    raised_.push_back(other);
     changes_.push_back({other, low_[Index(other)]});
     low_[Index(other)] = low;
-    ok = ok && low + bytes_[Index(other)] <= capacity_;
+    left_trace = true;
+    if (low + bytes_[Index(other)] > capacity_ || fixed_[Index(other)] >= 0) return false;
+    if (first_watched_[Index(other)] >= 0) raised_.push_back(other);
   }
-  left_trace = !raised_.empty();
-  if (!ok) return false;
-  for (int32_t s = first; s < end_section_[Index(b)]; ++s) {
-    if (witness_[Index(s)] == b && !LiftFloor(s, offset)) return false;
+  for (int32_t s = first_watched_[Index(b)]; s >= 0;) {
+    const int32_t next = next_watched_[Index(s)];
+    if (total_[Index(s)] > 0 && !FindWitness(s)) return false;
+    s = next;
   }
   for (int32_t other : raised_) {
-    for (int32_t s = first_section_[Index(other)]; s < end_section_[Index(other)]; ++s) {
-      if (witness_[Index(s)] == other && low_[Index(other)] > floor_[Index(s)] &&
-          !LiftFloor(s, offset)) {
-        return false;
-      }
+    for (int32_t s = first_watched_[Index(other)]; s >= 0;) {
+      const int32_t next = next_watched_[Index(s)];
+      if (low_[Index(other)] + total_[Index(s)] > capacity_ && !FindWitness(s)) return false;
+      s = next;
     }
   }
-  T highest = 0;
-  for (int32_t s = part.first_section; s < part.end_section; ++s) {
-    highest =
-        std::max(highest, static_cast<T>(std::max(floor_[Index(s)], offset) + total_[Index(s)]));
-  }
-  return highest <= capacity_;
+  return true;
 }
 
-// Nothing unplaced in `section` stands below the lowest of its unplaced blocks: raises the floor to
-// that. Returns whether the section still fits.
+// Looks for the unplaced block of the section that can stand lowest. Returns false when even from
+// there on the section's unplaced blocks do not fit.
 template <typename T>
-bool Search<T>::LiftFloor(int32_t section, T offset) {
-  if (total_[Index(section)] == 0) return true;
-  const T base = std::max(floor_[Index(section)], offset);
+bool Search<T>::FindWitness(int32_t section) {
   T lowest = std::numeric_limits<T>::max();
   int32_t lowest_block = -1;
-  for (int64_t i = section_begin_[Index(section)]; i < section_begin_[Index(section) + 1]; ++i) {
-    const int32_t b = section_blocks_[static_cast<size_t>(i)];
-    if (placed_[Index(b)] || low_[Index(b)] >= lowest) continue;
-    lowest = low_[Index(b)];
-    lowest_block = b;
-    if (lowest <= base) break;
+  const int32_t* const end = section_blocks_.data() + section_begin_[Index(section) + 1];
+  for (const int32_t* b = section_blocks_.data() + section_begin_[Index(section)]; b != end; ++b) {
+    if (low_[Index(*b)] >= lowest || placed_[Index(*b)]) continue;
+    lowest = low_[Index(*b)];
+    lowest_block = *b;
   }
+  if (lowest_block < 0) return true;
+  if (lowest + total_[Index(section)] > capacity_) return false;
   old_witnesses_.emplace_back(section, witness_[Index(section)]);
-  witness_[Index(section)] = lowest_block;
-  if (lowest <= base) return true;
-  changes_.push_back({-1 - section, floor_[Index(section)]});
-  floor_[Index(section)] = lowest;
-  return lowest + total_[Index(section)] <= capacity_;
+  SetWitness(section, lowest_block);
+  return true;
+}
+
+template <typename T>
+void Search<T>::SetWitness(int32_t section, int32_t block) {
+  const int32_t next = next_watched_[Index(section)];
+  const int32_t previous = previous_watched_[Index(section)];
+  if (next >= 0) previous_watched_[Index(next)] = previous;
+  if (previous >= 0) {
+    next_watched_[Index(previous)] = next;
+  } else if (witness_[Index(section)] >= 0) {
+    first_watched_[Index(witness_[Index(section)])] = next;
+  }
+  witness_[Index(section)] = block;
+  previous_watched_[Index(section)] = -1;
+  next_watched_[Index(section)] = -1;
+  if (block < 0) return;
+  const int32_t head = first_watched_[Index(block)];
+  next_watched_[Index(section)] = head;
+  if (head >= 0) previous_watched_[Index(head)] = section;
+  first_watched_[Index(block)] = section;
 }
 
 template <typename T>
 void Search<T>::Undo(const Mark& mark) {
   for (; changes_.size() > mark.changes; changes_.pop_back()) {
-    const Change& change = changes_.back();
-    if (change.index >= 0) {
-      low_[Index(change.index)] = change.old_value;
-    } else {
-      floor_[Index(-1 - change.index)] = change.old_value;
-    }
+    low_[Index(changes_.back().block)] = changes_.back().old_low;
   }
   for (; old_ranks_.size() > mark.ranks; old_ranks_.pop_back()) {
     rank_[Index(old_ranks_.back().first)] = old_ranks_.back().second;
   }
   for (; old_witnesses_.size() > mark.witnesses; old_witnesses_.pop_back()) {
-    witness_[Index(old_witnesses_.back().first)] = old_witnesses_.back().second;
+    SetWitness(old_witnesses_.back().first, old_witnesses_.back().second);
   }
   for (; stack_.size() > mark.placed; stack_.pop_back()) {
-    const int32_t b = stack_.back();
-    placed_[Index(b)] = 0;
-    const int32_t first = first_section_[Index(b)];
-    const T* height = heights_.data() + height_begin_[Index(b)];
-    for (int32_t s = first; s < end_section_[Index(b)]; ++s) {
-      total_[Index(s)] = static_cast<T>(total_[Index(s)] + height[s - first]);
-      if (s > first) ++crossing_[Index(s)];
-    }
+    placed_[Index(stack_.back())] = 0;
+    AddToTotals(stack_.back(), 1);
   }
 }
 
@@ -568,8 +616,7 @@ void Search<T>::Dequeue(int32_t block, int32_t front) {
 
 }  // namespace
 
-std::unique_ptr<OffsetSearch> MakeOffsetSearch(const Blocks& blocks,
-                                               const std::vector<RankKey>& ranking) {
+std::unique_ptr<OffsetSearch> MakeOffsetSearch(const Blocks& blocks, const Ranking& ranking) {
   int64_t unit = 0, total = 0;
   for (const Window& window : blocks.windows) unit = std::gcd(unit, window.high);
   for (const Block& block : blocks.blocks) {
@@ -580,9 +627,13 @@ std::unique_ptr<OffsetSearch> MakeOffsetSearch(const Blocks& blocks,
   }
   unit = std::max<int64_t>(unit, 1);
   if (total / unit < std::numeric_limits<int32_t>::max() / 4) {
-    return std::make_unique<Search<int32_t>>(blocks, ranking, unit);
+    auto search = std::make_unique<Search<int32_t>>(blocks, unit);
+    search->SetRanking(ranking);
+    return search;
   }
-  return std::make_unique<Search<int64_t>>(blocks, ranking, unit);
+  auto search = std::make_unique<Search<int64_t>>(blocks, unit);
+  search->SetRanking(ranking);
+  return search;
 }
 
 }  // namespace onnx_memplan

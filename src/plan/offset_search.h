@@ -21,6 +21,16 @@ enum class SearchStatus {
 // ranking does not change what can be found, only when.
 enum class RankKey : uint8_t { kDuration, kArea, kSectionTotal, kSize, kConflicts, kSections };
 
+// A ranking: by `keys` in lexicographic order or, when `weights` are given (one for each key), by
+// the weighted sum of the keys' logarithms. `noise` > 0 adds a random part of that size, from
+// `seed`.
+struct Ranking {
+  std::vector<RankKey> keys;
+  std::vector<double> weights;
+  double noise = 0;
+  uint64_t seed = 0;
+};
+
 struct SearchResult {
   SearchStatus status = SearchStatus::kStopped;
   std::vector<int64_t> offsets;  // by block, when kFound
@@ -54,12 +64,18 @@ class OffsetSearch {
   // Looks for offsets whose extent is at most `capacity_bytes`.
   virtual SearchResult Run(int64_t capacity_bytes, int64_t node_limit,
                            const Deadline& deadline) = 0;
+
+  // The smallest extent above `capacity_bytes` that a pushed-down placement can have: what
+  // kInfeasible at that capacity proves as a lower bound.
+  virtual int64_t NextCapacity(int64_t capacity_bytes) const = 0;
+
+  // The next Run uses this ranking.
+  virtual void SetRanking(const Ranking& ranking) = 0;
 };
 
 // `blocks` must outlive the search. Windows that do not begin at 0 are taken for larger ones that
 // do: then kInfeasible proves nothing, and is never returned.
-std::unique_ptr<OffsetSearch> MakeOffsetSearch(const Blocks& blocks,
-                                               const std::vector<RankKey>& ranking);
+std::unique_ptr<OffsetSearch> MakeOffsetSearch(const Blocks& blocks, const Ranking& ranking);
 
 }  // namespace onnx_memplan
 

@@ -73,8 +73,7 @@ std::vector<int32_t> PlacementOrder(const Blocks& blocks, FitKey key) {
   ranks.reserve(blocks.blocks.size());
   for (size_t b = 0; b < blocks.blocks.size(); ++b) {
     const Block& block = blocks.blocks[b];
-    const int64_t duration = block.duration();
-    // In 2^20 units: a rank only, and free of overflow.
+    const int64_t duration = block.lifetime_or_duration();
     const auto area = static_cast<int64_t>(
         std::min(9e18, static_cast<double>(block.bytes) * static_cast<double>(duration)));
     switch (key) {

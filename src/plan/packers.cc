@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "plan/pack_auto.h"
 #include "plan/pack_fit.h"
 #include "plan/pack_skyline.h"
 #include "plan/packer.h"
@@ -46,6 +47,14 @@ struct Entry {
 };
 
 constexpr Entry kPackers[] = {
+    {{"auto", "portfolio; where it leaves a gap, exact search"},
+     [](const Blocks& blocks, const PackOptions& options, std::string_view) {
+       return PackAuto(blocks, options);
+     }},
+    {{"portfolio", "the best of all greedy packers"},
+     [](const Blocks& blocks, const PackOptions& options, std::string_view) {
+       return PackPortfolio(blocks, options);
+     }},
     {{"first_fit_size", "largest first, lowest gap"}, PackFit<FitKey::kSize, FitRule::kFirst>},
     {{"first_fit_area", "bytes x steps, lowest gap"}, PackFit<FitKey::kArea, FitRule::kFirst>},
     {{"first_fit_duration", "longest first, lowest gap"},
