@@ -54,15 +54,19 @@ class PartSearch {
   }
 
   void Start() {
-    OfferProgramOrder();
+    order_ = ProgramOrder(forward_);
+    peak_ = OrderPeak(forward_, order_);
+    found_by_ = "program order";
+    RaiseByCuts();
+    if (!Open()) return;
     Offer(DepthFirstOrder(forward_), "depth-first order");
     for (const ListRule rule : {ListRule::kPeakThenLive, ListRule::kLive}) {
       const std::string name =
           rule == ListRule::kPeakThenLive ? "least peak first" : "least live first";
-      Offer(ListOrder(forward_, rule), name);
-      OfferReversed(ListOrder(backward_, rule), absl::StrCat(name, ", backwards"));
+      if (Open()) Offer(ListOrder(forward_, rule), name);
+      if (Open()) OfferReversed(ListOrder(backward_, rule), absl::StrCat(name, ", backwards"));
     }
-    Raise(LargestTaskBound(forward_, order_, Stop()), "minimum cuts");
+    if (Open()) RaiseByCuts();
   }
 
   // One round; the effort grows from call to call.
@@ -86,11 +90,11 @@ class PartSearch {
   }
   bool Open() const { return !closed() && !deadline_.expired(); }
 
-  void OfferProgramOrder() {
-    // Of the tasks themselves, so that the order the user gave is never beaten by a worse one.
-    order_ = ProgramOrder(forward_);
-    peak_ = OrderPeak(forward_, order_);
-    found_by_ = "program order";
+  // Large graphs leave time for other things.
+  void RaiseByCuts() {
+    const double until = deadline_.elapsed_seconds() + 0.1 * deadline_.remaining_seconds();
+    const auto stop = [&] { return deadline_.expired() || deadline_.elapsed_seconds() > until; };
+    Raise(std::min(peak_, LargestTaskBound(forward_, order_, stop)), "minimum cuts");
   }
 
   void Offer(std::vector<int32_t> order, const std::string& name) {
@@ -229,6 +233,28 @@ int64_t FirstStepBound(const OrderModel& model) {
   return least + model.first_step_bytes;
 }
 
+// Other tasks first or last, where untouched storages make the first or last step the peak.
+void MendEnds(const OrderModel& model, OrderSearchResult& result) {
+  const std::vector<int32_t> order = result.order;
+  const auto offer = [&](const std::vector<int32_t>& other) {
+    const int64_t peak = OrderPeak(model, other);
+    if (peak >= result.peak_bytes) return;
+    result.peak_bytes = peak;
+    result.order = other;
+  };
+  for (size_t step = 0; step < order.size(); ++step) {
+    std::vector<int32_t> other = order;
+    const auto at = other.begin() + static_cast<int64_t>(step);
+    if (model.first_step_bytes > 0 && model.predecessors[order[step]].empty()) {
+      std::rotate(other.begin(), at, at + 1);
+      offer(other);
+    } else if (model.last_step_bytes > 0 && model.successors[order[step]].empty()) {
+      std::rotate(at, at + 1, other.end());
+      offer(other);
+    }
+  }
+}
+
 }  // namespace
 
 OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions& options,
@@ -280,6 +306,9 @@ OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions&
   }
   // Untouched storages at the ends are outside of the parts.
   result.peak_bytes = OrderPeak(model, result.order);
+  if (result.peak_bytes > result.lower_bound && model.task_count <= kMaxExactTasks) {
+    MendEnds(model, result);
+  }
   return result;
 }
 

@@ -12,7 +12,9 @@ int64_t WorkingSetBytes(const OrderModel& model, int32_t task) {
 }
 
 TaskBounds::TaskBounds(const OrderModel& model)
-    : model_(&model), cut_(2 + model.task_count + 2 * model.storage_count) {
+    : model_(&model),
+      cut_(2 + model.task_count + 2 * model.storage_count),
+      seen_(model.task_count, 0) {
   for (int32_t t = 0; t < model.task_count; ++t) {
     source_arc_.push_back(cut_.AddArc(0, TaskNode(t), 0));
     sink_arc_.push_back(cut_.AddArc(TaskNode(t), 1, 0));
@@ -33,17 +35,35 @@ TaskBounds::TaskBounds(const OrderModel& model)
   }
 }
 
+// Sets the arcs that fix all tasks reached from `task` along `lists`. Precedence would imply them;
+// said directly, the paths that carry flow are short.
+void TaskBounds::Fix(int32_t task, const TaskLists& lists, const std::vector<int32_t>& arcs) {
+  const size_t begin = fixed_arcs_.size();
+  std::vector<int32_t> reached = {task};
+  ++stamp_;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    for (int32_t other : lists[reached[i]]) {
+      if (seen_[other] == stamp_) continue;
+      seen_[other] = stamp_;
+      reached.push_back(other);
+      fixed_arcs_.push_back(arcs[other]);
+    }
+  }
+  for (size_t i = begin; i < fixed_arcs_.size(); ++i) {
+    cut_.SetCapacity(fixed_arcs_[i], MinCut::kInfinite);
+  }
+}
+
 int64_t TaskBounds::Bound(int32_t task, int64_t enough) {
   const int64_t fixed = model_->base_bytes + WorkingSetBytes(*model_, task);
+  fixed_arcs_.assign(1, sink_arc_[task]);
   cut_.SetCapacity(sink_arc_[task], MinCut::kInfinite);
-  for (int32_t pred : model_->predecessors[task]) {
-    cut_.SetCapacity(source_arc_[pred], MinCut::kInfinite);
-  }
+  Fix(task, model_->predecessors, source_arc_);
+  Fix(task, model_->successors, sink_arc_);
   for (int32_t s : model_->touched[task]) cut_.SetCapacity(storage_arc_[s], 0);
   const int64_t others = cut_.Solve(std::max<int64_t>(0, enough - fixed));
   for (int32_t s : model_->touched[task]) cut_.SetCapacity(storage_arc_[s], model_->bytes[s]);
-  for (int32_t pred : model_->predecessors[task]) cut_.SetCapacity(source_arc_[pred], 0);
-  cut_.SetCapacity(sink_arc_[task], 0);
+  for (int32_t arc : fixed_arcs_) cut_.SetCapacity(arc, 0);
   return fixed + others;
 }
 

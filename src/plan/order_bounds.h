@@ -35,8 +35,12 @@ class TaskBounds {
   MinCut cut_;
   std::vector<int32_t> source_arc_, sink_arc_;  // by task
   std::vector<int32_t> storage_arc_;            // by storage
+  std::vector<int32_t> fixed_arcs_;             // set for the task at hand
+  std::vector<int32_t> seen_;                   // by task: the last search that reached it
+  int32_t stamp_ = 0;
 
   int32_t TaskNode(int32_t task) const { return 2 + task; }
+  void Fix(int32_t task, const TaskLists& lists, const std::vector<int32_t>& arcs);
 };
 
 // The bytes that `task` needs in any state: what it touches and its extra bytes, less the most that

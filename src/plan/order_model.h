@@ -85,6 +85,11 @@ class ExecutionState {
   int64_t live() const { return live_; }
   int32_t done_count() const { return done_count_; }
   bool done(int32_t task) const { return waiting_[task] < 0; }
+  bool is_ready(int32_t task) const { return waiting_[task] == 0; }
+  // Touchers that have not run, and one more when the storage is live_out.
+  int32_t touches_left(int32_t storage) const {
+    return toucher_count_[storage] - touch_count_[storage];
+  }
   // Tasks that may run now, in no particular (but reproducible) order.
   std::span<const int32_t> ready() const { return ready_; }
   // `task` must be ready.

@@ -434,6 +434,23 @@ inline Network WaveNet(int32_t layers, int64_t channels, int64_t skip_channels, 
   return n;
 }
 
+// Encoder layers: three projections, two products (scores, context), projections, normalisations;
+// tokens x width as a square of `side` and `width` channels.
+inline Network Transformer(int32_t layers, int64_t width, int64_t side) {
+  Network n;
+  int32_t x = n.Conv(n.Input(width, side), width, 1);
+  for (int32_t layer = 0; layer < layers; ++layer) {
+    const int32_t y = n.Norm(x);
+    const int32_t query = n.Conv(y, width, 1), key = n.Conv(y, width, 1);
+    const int32_t value = n.Conv(y, width, 1);
+    const int32_t scores = n.Relu(n.Mul(query, key));
+    x = n.Add({x, n.Conv(n.Mul(scores, value), width, 1)});
+    x = n.Add({x, n.Conv(n.Relu(n.Conv(n.Norm(x), 4 * width, 1)), width, 1)});
+  }
+  n.Loss(n.Conv(n.Mean(x), 10, 1));
+  return n;
+}
+
 }  // namespace onnx_memplan::testing
 
 #endif  // ONNX_MEMPLAN_TESTS_PLAN_GENERATED_NETWORKS_H_
