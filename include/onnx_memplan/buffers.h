@@ -37,7 +37,7 @@ struct Buffer {
   int64_t alignment = 1;
   // MiniMalloc's `hint`: an offset to prefer; kept, not used.
   std::optional<int64_t> hint = std::nullopt;
-  std::vector<BufferGap> gaps;
+  std::vector<BufferGap> gaps = {};
   // Set by a reader when the file has an `offset` column: where the buffer lies in a given
   // solution.
   std::optional<int64_t> offset = std::nullopt;

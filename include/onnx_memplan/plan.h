@@ -44,9 +44,9 @@ struct Storage {
 // that an update rewrites) add none; whoever builds the problem says them in `after`.
 struct Task {
   std::string name;
-  std::vector<int32_t> reads;
-  std::vector<int32_t> writes;
-  std::vector<int32_t> after;
+  std::vector<int32_t> reads = {};
+  std::vector<int32_t> writes = {};
+  std::vector<int32_t> after = {};
   // Working memory that only this task uses, while it runs. 0: none.
   int64_t scratch_bytes = 0;
   int64_t scratch_alignment = 1;
@@ -114,7 +114,7 @@ struct PlanBudget {
   uint64_t seed = 1;
   int32_t threads = 1;
   // Called at most a few times a second. May be empty.
-  std::function<void(const PlanProgress&)> progress;
+  std::function<void(const PlanProgress&)> progress = nullptr;
   // Set by another thread or a signal handler: stop soon and return the best plan so far.
   const std::atomic<bool>* cancel = nullptr;
 };

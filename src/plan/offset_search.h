@@ -26,7 +26,7 @@ enum class RankKey : uint8_t { kDuration, kArea, kSectionTotal, kSize, kConflict
 // `seed`.
 struct Ranking {
   std::vector<RankKey> keys;
-  std::vector<double> weights;
+  std::vector<double> weights = {};
   double noise = 0;
   uint64_t seed = 0;
 };

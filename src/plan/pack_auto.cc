@@ -95,11 +95,11 @@ struct NamedRanking {
 std::vector<NamedRanking> FixedRankings() {
   constexpr RankKey kW = RankKey::kDuration, kA = RankKey::kArea, kT = RankKey::kSectionTotal;
   constexpr RankKey kC = RankKey::kSections;
-  return {{"total, duration, area", {.keys = {kT, kW, kA}, .weights = {}}},
-          {"duration, area, total", {.keys = {kW, kA, kT}, .weights = {}}},
-          {"total, area, duration", {.keys = {kT, kA, kW}, .weights = {}}},
-          {"total, sections, area", {.keys = {kT, kC, kA}, .weights = {}}},
-          {"sections, area, total", {.keys = {kC, kA, kT}, .weights = {}}}};
+  return {{"total, duration, area", {.keys = {kT, kW, kA}}},
+          {"duration, area, total", {.keys = {kW, kA, kT}}},
+          {"total, area, duration", {.keys = {kT, kA, kW}}},
+          {"total, sections, area", {.keys = {kT, kC, kA}}},
+          {"sections, area, total", {.keys = {kC, kA, kT}}}};
 }
 
 // A mixture of the measures: in half of the draws the section total decides almost alone, as in the

@@ -102,7 +102,7 @@ TEST(AutoPacker, StopsAtTheTarget) {
 TEST(OffsetSearch, AgreesWithBruteForceAtEveryCapacity) {
   std::mt19937 random(5);
   const Ranking rankings[] = {
-      {.keys = {RankKey::kSectionTotal, RankKey::kDuration, RankKey::kArea}, .weights = {}},
+      {.keys = {RankKey::kSectionTotal, RankKey::kDuration, RankKey::kArea}},
       {.keys = {RankKey::kSize, RankKey::kSections}, .weights = {1.5, 0.5}, .noise = 2, .seed = 7}};
   for (RandomBlocksOptions options : Variants()) {
     for (int i = 0; i < 200; ++i) {
@@ -130,8 +130,7 @@ TEST(OffsetSearch, AgreesWithBruteForceAtEveryCapacity) {
 TEST(OffsetSearch, ALimitIsNoProof) {
   std::mt19937 random(6);
   const Blocks blocks = RandomBlocks(random, {.count = 30, .steps = 10, .max_bytes = 50});
-  const std::unique_ptr<OffsetSearch> search =
-      MakeOffsetSearch(blocks, {.keys = {RankKey::kSize}, .weights = {}});
+  const std::unique_ptr<OffsetSearch> search = MakeOffsetSearch(blocks, {.keys = {RankKey::kSize}});
   EXPECT_EQ(search->Run(blocks.lower_bound, 3, Deadline(10)).status, SearchStatus::kStopped);
 }
 
