@@ -11,6 +11,8 @@
 namespace onnx_memplan {
 namespace {
 
+constexpr char kMicrosoft[] = "com.microsoft";
+
 bool IsPlainFloat(const Tensor* tensor) {
   return tensor != nullptr &&
          (tensor->dtype() == DType::kFloat || tensor->dtype() == DType::kDouble);
@@ -166,6 +168,24 @@ int64_t AxisThroughReshape(const Shape& to, int64_t axis, const Shape& from) {
   return -1;
 }
 
+bool IsMatMul(const GraphEditor& editor, int32_t n) {
+  const Node& node = editor.node(n);
+  return node.epilogue.empty() &&
+         (node.Is("MatMul") || (node.domain == kMicrosoft && node.op_type == "FusedMatMul"));
+}
+
+// A MatMul of two tensors that are not known takes the factor as an attribute.
+bool ScaleMatMul(GraphEditor& editor, int32_t n, double factor) {
+  if (editor.type(editor.node(n).outputs[0]).dtype != DType::kFloat) return false;
+  const double alpha = static_cast<double>(Context(editor, n).Float("alpha", 1));
+  Node node = editor.node(n);
+  node.op_type = "FusedMatMul";
+  node.domain = kMicrosoft;
+  node.attributes["alpha"] = static_cast<float>(alpha * factor);
+  editor.Replace(n, std::move(node));
+  return true;
+}
+
 constexpr int kMaxDepth = 16;
 
 // Makes `v`, which only the affine node (or the chain below it) reads, hold the result already.
@@ -191,9 +211,12 @@ bool FoldInto(GraphEditor& editor, ValueId v, Affine affine, int depth) {
     return FoldInto(editor, inputs[0], std::move(affine), depth + 1);
   }
   // (a * s) b = a (b * s) = (a b) * s
-  if (IsPlain(editor, n, "MatMul") && affine.uniform() && !affine.shifts()) {
-    return FoldInto(editor, inputs[0], affine, depth + 1) ||
-           FoldInto(editor, inputs[1], affine, depth + 1);
+  if (IsMatMul(editor, n) && affine.uniform() && !affine.shifts()) {
+    if (FoldInto(editor, inputs[0], affine, depth + 1) ||
+        FoldInto(editor, inputs[1], affine, depth + 1)) {
+      return true;
+    }
+    return ScaleMatMul(editor, n, affine.ScaleAt(0));
   }
   return false;
 }
@@ -207,7 +230,7 @@ absl::StatusOr<int64_t> FoldAffineIntoProducer(GraphEditor& editor) {
     if (!affine || !FoldInto(editor, affine->input, *affine, 0)) continue;
     // The value below takes the name of a graph output over; it is none itself.
     const int32_t direct = editor.producer(affine->input);
-    if (AsLinear(editor, direct)) {
+    if (AsLinear(editor, direct) || IsMatMul(editor, direct)) {
       editor.TakeOutput(direct, n);
     } else {
       editor.ReplaceUses(editor.node(n).outputs[0], affine->input);

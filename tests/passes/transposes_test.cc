@@ -16,7 +16,7 @@ TEST(Transposes, InversesCancelAcrossElementwiseNodes) {
   ValueId v = Transpose(make, make.Op("Neg", {make.Input({2, 3, 4, 5})}), {0, 2, 3, 1});
   v = make.Op("Relu", {v});
   v = make.Op("Add", {v, make.Constant({3})});
-  v = make.Op("Mul", {make.Constant({3, 1, 3}), v});
+  v = make.Op("Mul", {make.Constant({4, 1, 3}), v});
   v = make.Op("Clip", {v, make.Scalar(-1), make.Scalar(1)});
   v = make.Op("Concat", {v, v}, {{"axis", int64_t{3}}});
   v = Transpose(make, v, {0, 3, 1, 2});
