@@ -23,11 +23,11 @@ using Binding = std::variant<Tensor, std::string>;
 
 struct LoadOptions {
   // Symbolic dimension -> size.
-  std::map<std::string, int64_t> dims;
+  std::map<std::string, int64_t> dims = {};
   // Graph input -> all its dimensions.
-  std::map<std::string, Shape> input_shapes;
+  std::map<std::string, Shape> input_shapes = {};
   // Graph input -> its data; it is no longer an input of the loaded graph.
-  std::map<std::string, Binding> bind;
+  std::map<std::string, Binding> bind = {};
 };
 
 struct ModelInfo {

@@ -15,7 +15,7 @@
 namespace onnx_memplan {
 namespace {
 
-constexpr int64_t kMaxNodes = 1'000'000;
+constexpr int64_t kMaxNodes = 200'000;
 constexpr int32_t kMaxCallDepth = 100;
 
 std::string NodeLabel(const onnx::NodeProto& proto) {
