@@ -58,68 +58,6 @@ constexpr int64_t PanelScratchBytes(int64_t block_channels, int64_t taps, int64_
   return block_channels * taps * columns * 4;
 }
 
-// The pixels [*low, *high) of `count` in a row whose input element start + i * stride is inside
-// [0, in_size).
-MEMPLAN_INLINE void InsideRange(int32_t start, int32_t stride, int32_t in_size, int32_t count,
-                                int32_t* low, int32_t* high) {
-  int32_t begin = start >= 0 ? 0 : -start;
-  int32_t end = start >= in_size ? 0 : in_size - start;
-  if (stride > 1) {
-    begin = (begin + stride - 1) / stride;
-    end = (end + stride - 1) / stride;
-  }
-  if (end > count) end = count;
-  if (begin > end) begin = end;
-  *low = begin;
-  *high = end;
-}
-
-// The even elements of two vectors that follow each other.
-template <int Width>
-struct EvenLanes;
-#define MEMPLAN_EVEN_LANES(width, ...)                                                     \
-  template <>                                                                              \
-  struct EvenLanes<width> {                                                                \
-    static inline __attribute__((always_inline)) void Copy(const float* from, float* to) { \
-      using V = Vector<width>::Type;                                                       \
-      using InArray = Vector<width>::InArray;                                              \
-      const V low = *reinterpret_cast<const InArray*>(from);                               \
-      const V high = *reinterpret_cast<const InArray*>(from + width);                      \
-      *reinterpret_cast<InArray*>(to) = __builtin_shufflevector(low, high, __VA_ARGS__);   \
-    }                                                                                      \
-  }
-#if defined(__clang__) || __GNUC__ >= 12
-MEMPLAN_EVEN_LANES(4, 0, 2, 4, 6);
-MEMPLAN_EVEN_LANES(8, 0, 2, 4, 6, 8, 10, 12, 14);
-MEMPLAN_EVEN_LANES(16, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-constexpr bool kHasShuffles = true;
-#else
-constexpr bool kHasShuffles = false;
-#endif
-#undef MEMPLAN_EVEN_LANES
-
-// to[i] = from[i * stride] for i in [low, high), 0 elsewhere in [0, count).
-template <int Width>
-MEMPLAN_INLINE void CopyRun(const float* from, int32_t stride, int32_t low, int32_t high,
-                            int32_t count, float* to) {
-  using InArray = typename Vector<Width>::InArray;
-  int32_t i = 0;
-  for (; i < low; ++i) to[i] = 0;
-  if (stride == 1) {
-    for (; i + Width <= high; i += Width) {
-      *reinterpret_cast<InArray*>(to + i) = *reinterpret_cast<const InArray*>(from + i);
-    }
-  }
-  if constexpr (Width > 1 && kHasShuffles) {
-    // Not up to the last element: the vectors also read what follows each element.
-    for (; stride == 2 && i + Width < high; i += Width) {
-      EvenLanes<Width>::Copy(from + static_cast<ptrdiff_t>(i) * 2, to + i);
-    }
-  }
-  for (; i < high; ++i) to[i] = from[static_cast<ptrdiff_t>(i) * stride];
-  for (; i < count; ++i) to[i] = 0;
-}
-
 // Packs pixels [begin, begin + count) of the grid, for `channels` channels of x, into
 // panel[channels * taps][Columns]; columns from count to a whole vector are set to 0.
 template <int Lanes, int Columns>

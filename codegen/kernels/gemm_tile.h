@@ -10,38 +10,9 @@
 
 #include "activation.h"
 #include "base.h"
-
-// A function that all layers call, not a copy in each of them: its body is large, and knowing a
-// layer's numbers would not make it faster.
-#define MEMPLAN_SHARED_FUNCTION static __attribute__((noinline, unused))
-// A part of such a function; it may take vectors, which a real call could not pass everywhere.
-#define MEMPLAN_INLINE static inline __attribute__((always_inline, unused))
+#include "vector.h"
 
 namespace kernels {
-
-// Lanes floats, as GCC and Clang know them on any CPU: as a value, and in an array of floats.
-template <int Lanes>
-struct Vector {
-  typedef float Type __attribute__((vector_size(Lanes * 4)));
-  typedef float InArray __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
-};
-template <>
-struct Vector<1> {
-  typedef float Type;
-  typedef float InArray;
-};
-
-// Floats in one vector where a kernel asks for `lanes`. Compilers keep vectors in memory where the
-// CPU has no vector unit; there, single floats fill its registers.
-constexpr int VectorLanes(int lanes) {
-#if defined(__SSE__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || \
-    defined(__wasm_simd128__) || defined(__riscv_vector) ||            \
-    (defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2))
-  return lanes;
-#else
-  return lanes > 0 ? 1 : 0;
-#endif
-}
 
 // The work of one tile.
 struct TileArgs {

@@ -1,0 +1,103 @@
+// Vectors of floats, and rows of elements that a window slides over.
+#ifndef MEMPLAN_KERNELS_VECTOR_H_
+#define MEMPLAN_KERNELS_VECTOR_H_
+
+#include "base.h"
+
+// A function that all layers call, not a copy in each of them: its body is large, and knowing a
+// layer's numbers would not make it faster.
+#define MEMPLAN_SHARED_FUNCTION static __attribute__((noinline, unused))
+// A part of such a function; it may take vectors, which a real call could not pass everywhere.
+#define MEMPLAN_INLINE static inline __attribute__((always_inline, unused))
+
+namespace kernels {
+
+// Lanes floats, as GCC and Clang know them on any CPU: as a value, and in an array of floats.
+template <int Lanes>
+struct Vector {
+  typedef float Type __attribute__((vector_size(Lanes * 4)));
+  typedef float InArray __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
+};
+template <>
+struct Vector<1> {
+  typedef float Type;
+  typedef float InArray;
+};
+
+// Floats in one vector where a kernel asks for `lanes`. Compilers keep vectors in memory where the
+// CPU has no vector unit; there, single floats fill its registers.
+constexpr int VectorLanes(int lanes) {
+#if defined(__SSE__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || \
+    defined(__wasm_simd128__) || defined(__riscv_vector) ||            \
+    (defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2))
+  return lanes;
+#else
+  return lanes > 0 ? 1 : 0;
+#endif
+}
+
+// The places [*low, *high) of `count` in a row whose input element start + i * stride is inside
+// [0, in_size).
+MEMPLAN_INLINE void InsideRange(int32_t start, int32_t stride, int32_t in_size, int32_t count,
+                                int32_t* low, int32_t* high) {
+  int32_t begin = start >= 0 ? 0 : -start;
+  int32_t end = start >= in_size ? 0 : in_size - start;
+  if (stride > 1) {
+    begin = (begin + stride - 1) / stride;
+    end = (end + stride - 1) / stride;
+  }
+  if (end > count) end = count;
+  if (begin > end) begin = end;
+  *low = begin;
+  *high = end;
+}
+
+// The even elements of two vectors that follow each other.
+template <int Width>
+struct EvenLanes;
+#define MEMPLAN_EVEN_LANES(width, ...)                                                     \
+  template <>                                                                              \
+  struct EvenLanes<width> {                                                                \
+    static inline __attribute__((always_inline)) void Copy(const float* from, float* to) { \
+      using V = Vector<width>::Type;                                                       \
+      using InArray = Vector<width>::InArray;                                              \
+      const V low = *reinterpret_cast<const InArray*>(from);                               \
+      const V high = *reinterpret_cast<const InArray*>(from + width);                      \
+      *reinterpret_cast<InArray*>(to) = __builtin_shufflevector(low, high, __VA_ARGS__);   \
+    }                                                                                      \
+  }
+#if defined(__clang__) || __GNUC__ >= 12
+MEMPLAN_EVEN_LANES(4, 0, 2, 4, 6);
+MEMPLAN_EVEN_LANES(8, 0, 2, 4, 6, 8, 10, 12, 14);
+MEMPLAN_EVEN_LANES(16, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+constexpr bool kHasShuffles = true;
+#else
+constexpr bool kHasShuffles = false;
+#endif
+#undef MEMPLAN_EVEN_LANES
+
+// to[i] = from[i * stride] for i in [low, high), 0 elsewhere in [0, count).
+template <int Width>
+MEMPLAN_INLINE void CopyRun(const float* from, int32_t stride, int32_t low, int32_t high,
+                            int32_t count, float* to) {
+  using InArray = typename Vector<Width>::InArray;
+  int32_t i = 0;
+  for (; i < low; ++i) to[i] = 0;
+  if (stride == 1) {
+    for (; i + Width <= high; i += Width) {
+      *reinterpret_cast<InArray*>(to + i) = *reinterpret_cast<const InArray*>(from + i);
+    }
+  }
+  if constexpr (Width > 1 && kHasShuffles) {
+    // Not up to the last element: the vectors also read what follows each element.
+    for (; stride == 2 && i + Width < high; i += Width) {
+      EvenLanes<Width>::Copy(from + static_cast<ptrdiff_t>(i) * 2, to + i);
+    }
+  }
+  for (; i < high; ++i) to[i] = from[static_cast<ptrdiff_t>(i) * stride];
+  for (; i < count; ++i) to[i] = 0;
+}
+
+}  // namespace kernels
+
+#endif  // MEMPLAN_KERNELS_VECTOR_H_
