@@ -2,7 +2,8 @@
 // expected outputs, and used for the properties that every operator must have; see
 // op_table_test.cc.
 //
-// To add a family: a header like cases_elementwise.h, and a line in AllCases() of op_table_test.cc.
+// To add a family: a header like cases_elementwise.h, and a line in AllCases() of
+// all_cases.h.
 #ifndef ONNX_MEMPLAN_TESTS_OPS_CASES_H_
 #define ONNX_MEMPLAN_TESTS_OPS_CASES_H_
 
@@ -15,6 +16,8 @@
 #include "onnx_memplan/tensor.h"
 
 namespace onnx_memplan::cases {
+
+using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 struct OpCase {
   std::string op;

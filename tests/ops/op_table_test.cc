@@ -8,27 +8,19 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ops/all_cases.h"
 #include "ops/cases.h"
-#include "ops/cases_elementwise.h"
-#include "ops/cases_reduction.h"
 #include "ops/op_def.h"
 #include "ops/target.h"
 
 namespace onnx_memplan {
 namespace {
 
+using cases::AllCases;
+using cases::Build;
+using cases::CaseGraph;
+using cases::InferOutputs;
 using cases::OpCase;
-
-std::vector<OpCase> AllCases() {
-  std::vector<OpCase> all;
-  for (std::vector<OpCase> (*family)() :
-       {cases::UnaryCases, cases::BinaryCases, cases::LogicCases, cases::WhereClipCastCases,
-        cases::ReduceCases, cases::ArgTopKCumSumCases, cases::SoftmaxCases,
-        cases::NormalizationCases, cases::LossCases}) {
-    for (OpCase& row : family()) all.push_back(std::move(row));
-  }
-  return all;
-}
 
 // Memory with guards before and after, filled with a pattern that is no sensible number.
 class GuardedBuffer {
@@ -55,50 +47,6 @@ class GuardedBuffer {
   std::shared_ptr<std::byte> memory_;
   std::byte* data_ = nullptr;
 };
-
-// A graph of the case's one node.
-struct CaseGraph {
-  Graph graph;
-  const Node& node() const { return graph.nodes[0]; }
-  const Value& value(ValueId id) const { return graph.values[static_cast<size_t>(id)]; }
-};
-
-CaseGraph Build(const OpCase& row) {
-  CaseGraph result;
-  Graph& graph = result.graph;
-  Node node;
-  node.op_type = row.op;
-  node.domain = row.domain;
-  node.attributes = row.attributes;
-  std::map<const std::byte*, ValueId> known;
-  for (const std::optional<Tensor>& input : row.inputs) {
-    if (!input) {
-      node.inputs.push_back(kNoValue);
-      continue;
-    }
-    const auto [it, is_new] = known.try_emplace(input->data(), kNoValue);
-    if (is_new) {
-      it->second = graph.AddConstant("in" + std::to_string(node.inputs.size()), *input);
-    }
-    node.inputs.push_back(it->second);
-  }
-  for (size_t i = 0; i < row.expected.size(); ++i) {
-    node.outputs.push_back(
-        row.expected[i].data() == nullptr ? kNoValue : graph.AddValue("out" + std::to_string(i)));
-  }
-  graph.nodes.push_back(std::move(node));
-  return result;
-}
-
-absl::Status InferOutputs(CaseGraph& built) {
-  absl::StatusOr<std::vector<TensorType>> types = InferTypes(built.graph, built.node());
-  if (!types.ok()) return types.status();
-  for (size_t i = 0; i < built.node().outputs.size(); ++i) {
-    const ValueId id = built.node().outputs[i];
-    if (id != kNoValue) built.graph.values[static_cast<size_t>(id)].type = (*types)[i];
-  }
-  return absl::OkStatus();
-}
 
 std::vector<Alias> AliasesOf(const CaseGraph& built) {
   const OpDef* def = FindOp(built.node().op_type, built.node().domain);
