@@ -66,4 +66,12 @@ PastedHeaders PasteHeaders(const std::set<std::string>& paths) {
   return paster.Take();
 }
 
+std::string InAnonymousNamespace(const PastedHeaders& pasted) {
+  return "namespace {\n\n"
+         "#pragma GCC diagnostic push\n"
+         "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
+         "#pragma GCC diagnostic ignored \"-Wunused-const-variable\"\n\n" +
+         pasted.text + "#pragma GCC diagnostic pop\n\n}  // namespace\n\n";
+}
+
 }  // namespace onnx_memplan

@@ -28,6 +28,10 @@ struct PastedHeaders {
 // `paths` and all headers that they include. A path that does not exist is a fault of ours.
 PastedHeaders PasteHeaders(const std::set<std::string>& paths);
 
+// The text in an anonymous namespace, with the warnings off that are about parts of a header that
+// go unused.
+std::string InAnonymousNamespace(const PastedHeaders& pasted);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_EMIT_KERNEL_TEXT_H_

@@ -153,7 +153,7 @@ std::string RenderSelfTest(const Api& api, const SelfTest& test, const Provenanc
   for (const std::string& include : pasted.system_includes) {
     absl::StrAppend(&out, "#include <", include, ">\n");
   }
-  absl::StrAppend(&out, "\nnamespace {\n\n", pasted.text,
+  absl::StrAppend(&out, "\n", InAnonymousNamespace(pasted), "namespace {\n\n",
                   "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n", Buffers(api, test),
                   "}  // namespace\n\n", Main(api, test));
   return out;

@@ -355,12 +355,7 @@ std::string RenderSource(const Api& api, const Program& program, const Plan& pla
   for (const std::string& include : pasted.system_includes) {
     absl::StrAppend(&out, "#include <", include, ">\n");
   }
-  // Kernel headers hold more than one network needs.
-  absl::StrAppend(&out, "\n", kPlatformAsserts,
-                  "namespace {\n\n#pragma GCC diagnostic push\n"
-                  "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
-                  "#pragma GCC diagnostic ignored \"-Wunused-const-variable\"\n\n",
-                  pasted.text, "#pragma GCC diagnostic pop\n\n}  // namespace\n\n");
+  absl::StrAppend(&out, "\n", kPlatformAsserts, InAnonymousNamespace(pasted));
   if (api.weights == WeightsForm::kIncbin) AppendIncbinWeights(api, options, out);
   const std::string space = api.name + "_code";
   absl::StrAppend(&out, "namespace {\nnamespace ", space, " {\n\nusing skeleton::At;\n\n");
