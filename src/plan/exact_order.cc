@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "plan/exact_order_search.h"
+#include "plan/ilp_order.h"
 #include "plan/order_beam.h"
 #include "plan/order_bounds.h"
 #include "plan/order_heuristics.h"
@@ -28,6 +29,9 @@ namespace {
 constexpr int32_t kMaxExactTasks = 4096;
 constexpr int64_t kFirstNodeLimit = 1000;
 constexpr int32_t kCriticalTasks = 16;
+// Larger programs are hopeless for CBC; before this round of the exact search, it is not needed.
+constexpr int32_t kMaxIlpTasks = 400;
+constexpr int32_t kIlpRound = 5;
 
 class PartSearch {
  public:
@@ -72,7 +76,8 @@ class PartSearch {
   // One round; the effort grows from call to call.
   void Improve(int64_t node_budget) {
     const int64_t node_limit = std::min(node_budget, kFirstNodeLimit << (2 * std::min(round_, 20)));
-    const bool exact = options_.exact && forward_.task_count <= kMaxExactTasks;
+    const bool exact =
+        options_.method == OrderMethod::kExact && forward_.task_count <= kMaxExactTasks;
     if (exact) {
       Ask(prove_[0], forward_, false, peak_ - 1, node_limit);
       if (Open()) Ask(prove_[1], backward_, true, peak_ - 1, node_limit);
@@ -80,6 +85,11 @@ class PartSearch {
     if (Open()) Beams(exact);
     if (exact && Open() && round_ > 0 && peak_ - lower_bound_ > 1) {
       Ask(raise_, forward_, false, lower_bound_ + (peak_ - lower_bound_) / 2, node_limit / 2);
+    }
+    if (Open() && !asked_ilp_ && forward_.task_count <= kMaxIlpTasks &&
+        (options_.method == OrderMethod::kIlp ? exhausted_ : exact && round_ == kIlpRound)) {
+      asked_ilp_ = true;
+      AskIlp(options_.method == OrderMethod::kIlp ? 1.0 : 0.3);
     }
     ++round_;
   }
@@ -159,6 +169,16 @@ class PartSearch {
     }
   }
 
+  void AskIlp(double share) {
+    IlpOrderOptions options;
+    options.ilp.time_limit_seconds = share * std::max(0.0, deadline_.remaining_seconds());
+    options.ilp.seed = options_.seed;
+    options.ilp.cancel = options_.cancel;
+    IlpOrderResult result = SolveOrderIlp(forward_, order_, options);
+    Offer(std::move(result.order), result.description);
+    Raise(std::min(peak_, result.lower_bound), result.description);
+  }
+
   // Those that need the most bytes in the best order so far.
   std::vector<int32_t> CriticalTasks(const OrderModel& model, bool reversed) const {
     std::vector<int32_t> order = order_;
@@ -189,6 +209,7 @@ class PartSearch {
   int32_t round_ = 0;
   int32_t last_width_ = 0;
   bool exhausted_ = false;
+  bool asked_ilp_ = false;
 };
 
 // The parts of the model that leave a choice, and the steps between them.

@@ -13,14 +13,21 @@
 
 namespace onnx_memplan {
 
+enum class OrderMethod {
+  kHeuristic,  // fast orders and beam search; the bound is still a proof where it is met
+  kExact,      // and the exact search; the integer program where that does not close
+  kIlp,        // fast orders, beam search and the integer program
+};
+
 struct OrderSearchOptions {
+  OrderMethod method = OrderMethod::kExact;
   // Of all searches together; nullopt: only the time limits them.
   std::optional<int64_t> node_limit;
   // For the table of failed states.
   int64_t table_bytes = int64_t{512} << 20;
   uint64_t seed = 1;
-  // False: heuristics, beam and local search only; the bound is still a proof where it is met.
-  bool exact = true;
+  // For the integer program.
+  const std::atomic<bool>* cancel = nullptr;
   // Gets (incumbent, bound, states) now and then. May be empty.
   std::function<void(int64_t, int64_t, int64_t)> progress;
 };

@@ -53,10 +53,10 @@ int64_t RoundSizes(PlanProblem& problem, int64_t alignment) {
 
 class JointSearch {
  public:
-  JointSearch(const PlanProblem& problem, const PlanBudget& budget, JointEffort effort)
+  JointSearch(const PlanProblem& problem, const PlanBudget& budget, OrderMethod method)
       : problem_(problem),
         budget_(budget),
-        effort_(effort),
+        method_(method),
         deadline_(budget.time_limit_seconds, budget.cancel),
         packer_(MakePacker(AvailablePackers().front().name)),
         random_(budget.seed) {
@@ -71,7 +71,7 @@ class JointSearch {
       }
     }
     RETURN_IF_ERROR(SearchOrders());
-    if (!Done() && effort_ == JointEffort::kExact) {
+    if (!Done() && method_ != OrderMethod::kHeuristic) {
       RETURN_IF_ERROR(EnumerateOrders());
       RETURN_IF_ERROR(TryOtherOrders());
       RETURN_IF_ERROR(PackThoroughly());
@@ -109,7 +109,8 @@ class JointSearch {
     OrderSearchOptions options;
     options.node_limit = budget_.node_limit;
     options.seed = budget_.seed;
-    options.exact = effort_ == JointEffort::kExact;
+    options.method = method_;
+    options.cancel = budget_.cancel;
     if (budget_.progress) {
       options.progress = [&, last = -kProgressSeconds](int64_t peak, int64_t bound,
                                                        int64_t nodes) mutable {
@@ -129,16 +130,19 @@ class JointSearch {
     const OrderSearchResult result = SearchOrder(model, options, deadline);
     Raise(result.lower_bound - slack, result.bound_by);
     order_method_ = result.found_by;
-    return PackOrder(result.order, 0.1);
+    // Both in-place policies get a short try before one gets a long one.
+    RETURN_IF_ERROR(PackOrder(problem_, result.order, 0.01));
+    return Done() ? absl::OkStatus() : PackOrder(problem_, result.order, 0.1);
   }
 
   // Packs the order under each in-place policy that makes a difference; keeps the best plan.
-  absl::Status PackOrder(std::span<const int32_t> order, double share) {
+  // `problem` may lack some of the in-place options.
+  absl::Status PackOrder(const PlanProblem& problem, std::span<const int32_t> order, double share) {
     std::vector<int32_t> taken_before;
     bool first = true;
     for (const InPlacePolicy policy : {InPlacePolicy::kAtNeed, InPlacePolicy::kAll}) {
       if (!first && Done()) break;
-      const Blocks blocks = MakeBlocks(problem_, order, policy);
+      const Blocks blocks = MakeBlocks(problem, order, policy);
       if (!first && blocks.taken == taken_before) break;
       first = false;
       taken_before = blocks.taken;
@@ -202,21 +206,28 @@ class JointSearch {
       order = WalkOrder(model, std::move(order), limit, std::min(kMaxMoves, 2 * model.task_count),
                         random_);
       const int64_t before = best_->arena_bytes;
-      RETURN_IF_ERROR(PackOrder(order, 0.02));
-      if (best_->arena_bytes < before) order_method_ = "another order of the same peak";
+      RETURN_IF_ERROR(PackOrder(i % 4 < 2 ? problem_ : WithoutSomeOptions(), order, 0.02));
+      if (best_->arena_bytes < before) order_method_ = "another order, better to pack";
     }
     return absl::OkStatus();
+  }
+
+  // Of several options that save the same bytes, one may be better to pack than another.
+  PlanProblem WithoutSomeOptions() {
+    PlanProblem problem = problem_;
+    std::erase_if(problem.in_place, [&](const InPlaceOption&) { return random_() % 3 == 0; });
+    return problem;
   }
 
   absl::Status PackThoroughly() {
     if (Done()) return absl::OkStatus();
     const std::vector<int32_t> order = best_->order;
-    return PackOrder(order, 0.5);
+    return PackOrder(problem_, order, 0.5);
   }
 
   const PlanProblem& problem_;
   const PlanBudget& budget_;
-  JointEffort effort_;
+  OrderMethod method_;
   Deadline deadline_;
   std::unique_ptr<Packer> packer_;
   std::mt19937_64 random_;
@@ -228,7 +239,7 @@ class JointSearch {
 
 class JointPlanner : public Planner {
  public:
-  explicit JointPlanner(JointEffort effort) : effort_(effort) {}
+  explicit JointPlanner(OrderMethod method) : method_(method) {}
 
  private:
   absl::StatusOr<Plan> DoPlan(const PlanProblem& problem, const PlanBudget& budget) const override {
@@ -236,16 +247,16 @@ class JointPlanner : public Planner {
       return Sequential(MakeProgramOrderer(), MakePacker(AvailablePackers().front().name))
           ->Run(problem, budget);
     }
-    return JointSearch(problem, budget, effort_).Run();
+    return JointSearch(problem, budget, method_).Run();
   }
 
-  JointEffort effort_;
+  OrderMethod method_;
 };
 
 }  // namespace
 
-std::unique_ptr<Planner> MakeJointPlanner(JointEffort effort) {
-  return std::make_unique<JointPlanner>(effort);
+std::unique_ptr<Planner> MakeJointPlanner(OrderMethod method) {
+  return std::make_unique<JointPlanner>(method);
 }
 
 }  // namespace onnx_memplan

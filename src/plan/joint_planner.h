@@ -5,13 +5,9 @@
 #include <memory>
 
 #include "onnx_memplan/plan.h"
+#include "plan/exact_order.h"
 
 namespace onnx_memplan {
-
-enum class JointEffort {
-  kHeuristic,  // fast orders, fast packers; a bound from minimum cuts
-  kExact,      // exact order search, exact packing, and orders that pack better, until it is proven
-};
 
 // Searches for an order of least peak, packs it, and, when it cannot be packed at the bound, looks
 // for other orders that can: an arena of N bytes needs an order of peak N or less, and nothing says
@@ -22,7 +18,8 @@ enum class JointEffort {
 //   * fixed offsets;
 //   * for a handful of tasks without in-place options: every order of a smaller peak has been
 //     packed exactly and is not better.
-std::unique_ptr<Planner> MakeJointPlanner(JointEffort effort);
+// With kHeuristic, the first order is packed, and that is all.
+std::unique_ptr<Planner> MakeJointPlanner(OrderMethod method);
 
 }  // namespace onnx_memplan
 

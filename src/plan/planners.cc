@@ -131,9 +131,11 @@ struct Entry {
 // The list of planners. "auto" is first; everything that --planner offers is here.
 constexpr Entry kPlanners[] = {
     {{"auto", "exact order search, exact offsets, and orders that pack better, until proven"},
-     [] { return MakeJointPlanner(JointEffort::kExact); }},
+     [] { return MakeJointPlanner(OrderMethod::kExact); }},
     {{"heuristic", "best of fast orders and beam search, portfolio of packers"},
-     [] { return MakeJointPlanner(JointEffort::kHeuristic); }},
+     [] { return MakeJointPlanner(OrderMethod::kHeuristic); }},
+    {{"ilp", "order by CBC: integer program in cumulative form; exact offsets"},
+     [] { return MakeJointPlanner(OrderMethod::kIlp); }},
     {{"program", "the order of the model's own list, exact offsets"},
      [] { return PackProgramOrder(AvailablePackers().front().name); }},
 };

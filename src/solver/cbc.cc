@@ -96,17 +96,14 @@ void Load(const IlpModel& model, OsiClpSolverInterface& solver, CoinMessageHandl
   }
 }
 
-void SetWarmStart(const IlpModel& model, CbcModel& cbc) {
-  if (model.warm_start.empty()) return;
-  std::vector<std::pair<std::string, double>> start;
-  for (size_t v = 0; v < model.variables.size(); ++v) {
-    start.emplace_back(cbc.solver()->getColName(static_cast<int>(v)), model.warm_start[v]);
-  }
-  cbc.setMIPStart(start);
+double Objective(const IlpModel& model, const std::vector<double>& values) {
+  double objective = 0;
+  for (size_t v = 0; v < values.size(); ++v) objective += model.variables[v].cost * values[v];
+  return objective;
 }
 
-// The verdict of a finished or stopped CBC.
-IlpResult Read(const IlpModel& model, const CbcModel& cbc) {
+// The verdict of a finished or stopped CBC that was asked for solutions below `cutoff`.
+IlpResult Read(const IlpModel& model, const CbcModel& cbc, double cutoff) {
   IlpResult result;
   result.nodes = cbc.getNodeCount();
   result.best_bound = cbc.getBestPossibleObjValue();
@@ -116,42 +113,36 @@ IlpResult Read(const IlpModel& model, const CbcModel& cbc) {
     for (size_t v = 0; v < model.variables.size(); ++v) {
       if (model.variables[v].is_integer) result.values[v] = std::round(result.values[v]);
     }
-  }
-  // CBC accepts points to its own tolerances; ours decide.
-  if (!result.values.empty() && !IsFeasible(model, result.values)) result.values.clear();
-  if (!result.values.empty()) {
-    result.objective = 0;
-    for (size_t v = 0; v < model.variables.size(); ++v) {
-      result.objective += model.variables[v].cost * result.values[v];
-    }
-    result.status = finished && cbc.isProvenOptimal() ? IlpStatus::kOptimal : IlpStatus::kFeasible;
-    result.best_bound = std::min(result.best_bound, result.objective);
-    if (!model.cutoff.has_value() || result.objective < *model.cutoff - kCutoffTolerance) {
+    result.objective = Objective(model, result.values);
+    // CBC accepts points to its own tolerances, and lets points at the cutoff itself pass.
+    const bool wanted = result.objective < cutoff - kCutoffTolerance;
+    if (wanted && IsFeasible(model, result.values)) {
+      result.best_bound = std::min(result.best_bound, result.objective);
+      result.status =
+          finished && cbc.isProvenOptimal() ? IlpStatus::kOptimal : IlpStatus::kFeasible;
       return result;
     }
-    // CBC lets points at the cutoff itself pass.
+    const bool at_cutoff = !wanted && finished && cbc.isProvenOptimal();
     result.values.clear();
     result.objective = kIlpInfinity;
-    if (finished && cbc.isProvenOptimal()) {
+    if (at_cutoff) {
       result.status = IlpStatus::kInfeasible;
-      result.best_bound = *model.cutoff;
+      result.best_bound = cutoff;
       return result;
     }
   }
   if (finished && cbc.isProvenInfeasible()) {
     result.status = IlpStatus::kInfeasible;
-    result.best_bound = model.cutoff.value_or(kIlpInfinity);
+    result.best_bound = cutoff;
     return result;
   }
   result.status = IlpStatus::kLimit;
-  if (model.cutoff.has_value()) result.best_bound = std::min(result.best_bound, *model.cutoff);
+  result.best_bound = std::min(result.best_bound, cutoff);
   if (std::abs(result.best_bound) > 1e40) result.best_bound = -kIlpInfinity;
   return result;
 }
 
-}  // namespace
-
-IlpResult SolveIlp(const IlpModel& model, const IlpOptions& options) {
+IlpResult RunCbc(const IlpModel& model, const IlpOptions& options, double cutoff) {
   SilentHandler silent;
   OsiClpSolverInterface solver;
   Load(model, solver, silent);
@@ -163,7 +154,6 @@ IlpResult SolveIlp(const IlpModel& model, const IlpOptions& options) {
   cbc.setLogLevel(0);
   const Watcher watcher(options);
   cbc.passInEventHandler(&watcher);
-  SetWarmStart(model, cbc);
   std::vector<std::string> arguments = {"memplan",
                                         "-logLevel",
                                         "0",
@@ -181,15 +171,39 @@ IlpResult SolveIlp(const IlpModel& model, const IlpOptions& options) {
   if (options.relative_gap > 0) {
     arguments.insert(arguments.end(), {"-ratioGap", std::to_string(options.relative_gap)});
   }
-  if (model.cutoff.has_value()) {
-    arguments.insert(arguments.end(), {"-cutoff", std::to_string(*model.cutoff)});
+  if (!std::isinf(cutoff)) {
+    arguments.insert(arguments.end(), {"-cutoff", std::to_string(cutoff)});
   }
   arguments.insert(arguments.end(), {"-solve", "-quit"});
   std::vector<const char*> argv;
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  CbcMain1(
-      static_cast<int>(argv.size()), argv.data(), cbc, [](CbcModel*, int) { return 0; }, data);
-  return Read(model, cbc);
+  try {
+    CbcMain1(
+        static_cast<int>(argv.size()), argv.data(), cbc, [](CbcModel*, int) { return 0; }, data);
+  } catch (const CoinError&) {
+    return {};  // a limit of CBC itself: nothing is known
+  }
+  return Read(model, cbc, cutoff);
+}
+
+}  // namespace
+
+// A warm start is a cutoff and what is returned when nothing better is found: with CBC 2.10's own
+// warm starts, its preprocessing mixes up columns.
+IlpResult SolveIlp(const IlpModel& model, const IlpOptions& options) {
+  double cutoff = model.cutoff.value_or(kIlpInfinity);
+  const bool warm = !model.warm_start.empty() && IsFeasible(model, model.warm_start) &&
+                    Objective(model, model.warm_start) < cutoff;
+  if (!warm) return RunCbc(model, options, cutoff);
+  const double objective = Objective(model, model.warm_start);
+  IlpResult result = RunCbc(model, options, objective);
+  if (!result.values.empty()) return result;
+  const bool proven = result.status == IlpStatus::kInfeasible;
+  result.status = proven ? IlpStatus::kOptimal : IlpStatus::kFeasible;
+  result.values = model.warm_start;
+  result.objective = objective;
+  result.best_bound = std::min(result.best_bound, objective);
+  return result;
 }
 
 double SolveRelaxation(const IlpModel& model, double time_limit_seconds) {
