@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "plan/deep_stack.h"
 #include "plan/pack_fit.h"
 #include "support/check.h"
 
@@ -368,12 +369,17 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
     fits = low_[Index(b)] + bytes_[Index(b)] <= capacity_;
   if (fits) {
     Rank(0, count_);
-    outcome = SolveSplit({.begin = 0,
-                          .end = count_,
-                          .first_section = 0,
-                          .end_section = sections_.count,
-                          .offset = 0,
-                          .last_rank = -1});
+    const Part all{.begin = 0,
+                   .end = count_,
+                   .first_section = 0,
+                   .end_section = sections_.count,
+                   .offset = 0,
+                   .last_rank = -1};
+    // Two frames for each block on the way down; sanitizers make them several times as large.
+    constexpr size_t kFrameBytes = 4096;
+    if (!RunOnDeepStack(kFrameBytes * Index(count_), [&] { outcome = SolveSplit(all); })) {
+      outcome = Outcome::kStopped;
+    }
   }
   result.nodes = nodes_;
   switch (outcome) {

@@ -128,11 +128,22 @@ bool TooLargeToSearch(const Blocks& blocks) {
   return pairs / 2 > kMaxPairs;
 }
 
-// Rounds of searches with growing node limits.
-class ExactRounds {
+// The i-th term, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ... (Luby, Sinclair, Zuckerman 1993): run
+// lengths for restarts that lose at most a logarithmic factor against the best fixed length.
+int64_t LubyTerm(int64_t i) {
+  while (true) {
+    int64_t power = 1;
+    while (2 * power <= i) power *= 2;
+    if (2 * power - 1 == i) return power;
+    i -= power - 1;
+  }
+}
+
+// Many searches, short and long, of different rankings and capacities.
+class Restarts {
  public:
-  ExactRounds(const Blocks& blocks, const PackOptions& options, const Deadline& deadline,
-              Incumbent& incumbent)
+  Restarts(const Blocks& blocks, const PackOptions& options, const Deadline& deadline,
+           Incumbent& incumbent)
       : deadline_(deadline),
         incumbent_(incumbent),
         random_(options.seed),
@@ -141,14 +152,19 @@ class ExactRounds {
         fixed_(FixedRankings()),
         search_(MakeOffsetSearch(blocks, fixed_.front().ranking)),
         // Little more than one dive.
-        node_limit_(2 * static_cast<int64_t>(blocks.blocks.size()) + 64) {}
+        base_nodes_(2 * static_cast<int64_t>(blocks.blocks.size()) + 64) {}
 
   void Run() {
-    for (int round = 0; !Done(); ++round, node_limit_ *= 2) {
-      for (const NamedRanking& named : fixed_) Probe(named);
-      constexpr int kDrawsPerRound = 12;
-      for (int i = 0; i < kDrawsPerRound && !Done(); ++i) {
-        Probe({"a random mixture", DrawRanking(random_)});
+    // A dive by each fixed ranking: for most real networks the first one is enough.
+    for (const NamedRanking& named : fixed_) Probe(named, base_nodes_);
+    size_t next_fixed = 0;
+    for (int64_t i = 1; !Done(); ++i) {
+      const int64_t length = LubyTerm(i);
+      // Every other one of the long runs goes to a fixed ranking.
+      if (length >= 8 && random_() % 2 == 0) {
+        Probe(fixed_[next_fixed++ % fixed_.size()], base_nodes_ * length);
+      } else {
+        Probe({"a random mixture", DrawRanking(random_)}, base_nodes_ * length);
       }
     }
   }
@@ -156,31 +172,31 @@ class ExactRounds {
  private:
   bool Done() const { return incumbent_.enough() || nodes_left_ <= 0 || deadline_.expired(); }
 
-  // Tries the capacity that is wanted. When a gap remains, tries one in between every second time,
-  // and goes on down from there as long as that succeeds.
-  void Probe(const NamedRanking& named) {
+  // Tries the capacity that is wanted or, in turn, one between it and the incumbent; goes on down
+  // from there as long as that succeeds. The longer the wanted one is not met, the more in between.
+  void Probe(const NamedRanking& named, int64_t node_limit) {
     if (Done()) return;
     search_->SetRanking(named.ranking);
-    const int64_t wanted = std::max(target_, incumbent_.best().lower_bound);
-    const bool between = target_ < incumbent_.best().lower_bound && ++probes_ % 2 == 0;
-    if (!between) {
-      Try(named, wanted);
+    const bool has_target = target_ >= incumbent_.best().lower_bound;
+    const int64_t turns = ++probes_ < 64 ? 2 : 4;
+    if (has_target || probes_ % turns == 1) {
+      Try(named, std::max(target_, incumbent_.best().lower_bound), node_limit);
       return;
     }
     while (!Done()) {
       const Packing& best = incumbent_.best();
-      const int64_t room = best.bytes - 1 - best.lower_bound;
-      const auto share = static_cast<int64_t>(fraction_ * static_cast<double>(room));
-      const bool found = Try(named, best.lower_bound + std::clamp<int64_t>(share, 0, room));
-      fraction_ = std::clamp(found ? fraction_ * 0.7 : fraction_ * 1.1 + 0.01, 0.02, 1.0);
-      if (!found) return;
+      const auto room = static_cast<double>(best.bytes - 1 - best.lower_bound);
+      const double draw = static_cast<double>(random_() >> 11) * 0x1p-53;
+      // Near the incumbent more often than far below it.
+      const auto below = static_cast<int64_t>(room * 0.7 * draw * draw);
+      if (!Try(named, best.bytes - 1 - below, node_limit)) return;
     }
   }
 
   // Returns whether better offsets were found.
-  bool Try(const NamedRanking& named, int64_t capacity) {
+  bool Try(const NamedRanking& named, int64_t capacity, int64_t node_limit) {
     const SearchResult result =
-        search_->Run(capacity, std::min(node_limit_, nodes_left_), deadline_);
+        search_->Run(capacity, std::min(node_limit, nodes_left_), deadline_);
     nodes_left_ -= result.nodes;
     if (result.status == SearchStatus::kFound) {
       return incumbent_.Offer(result.offsets, absl::StrCat("exact search by ", named.name));
@@ -198,10 +214,8 @@ class ExactRounds {
   int64_t target_;
   std::vector<NamedRanking> fixed_;
   std::unique_ptr<OffsetSearch> search_;
-  int64_t node_limit_;
+  int64_t base_nodes_;
   int64_t probes_ = 0;
-  // Where between the bound and the incumbent the next capacity lies.
-  double fraction_ = 0.5;
 };
 
 }  // namespace
@@ -218,7 +232,7 @@ Packing PackAuto(const Blocks& blocks, const PackOptions& options) {
   Incumbent incumbent(blocks, options.target_bytes);
   RunPortfolio(blocks, deadline, incumbent);
   if (!incumbent.enough() && !TooLargeToSearch(blocks)) {
-    ExactRounds(blocks, options, deadline, incumbent).Run();
+    Restarts(blocks, options, deadline, incumbent).Run();
   }
   Packing packing = incumbent.best();
   if (packing.bytes == packing.lower_bound && packing.lower_bound > blocks.lower_bound) {
