@@ -23,7 +23,10 @@ namespace {
 // All orders of so few tasks may be packed one by one.
 constexpr int32_t kMaxEnumeratedTasks = 12;
 constexpr int64_t kMaxEnumeratedOrders = 20000;
-constexpr int kOtherOrders = 200;
+constexpr int kFewOrders = 24;
+constexpr int kManyOrders = 200;
+// Of the time that is left, for one search of offsets.
+constexpr double kShortShare = 0.003;
 constexpr int32_t kMaxMoves = 300;
 constexpr double kProgressSeconds = 0.25;
 
@@ -73,8 +76,11 @@ class JointSearch {
     RETURN_IF_ERROR(SearchOrders());
     if (!Done() && method_ != OrderMethod::kHeuristic) {
       RETURN_IF_ERROR(EnumerateOrders());
-      RETURN_IF_ERROR(TryOtherOrders());
-      RETURN_IF_ERROR(PackThoroughly());
+      // A few other orders cost less than a long search for offsets, which costs less than many.
+      RETURN_IF_ERROR(TryOtherOrders(kFewOrders, kShortShare));
+      RETURN_IF_ERROR(PackAgain(0.1));
+      RETURN_IF_ERROR(TryOtherOrders(kManyOrders, 0.02));
+      RETURN_IF_ERROR(PackAgain(0.5));
     }
     best_->lower_bound = std::min(lower_bound_, best_->arena_bytes);
     best_->proven_optimal = best_->arena_bytes == best_->lower_bound;
@@ -130,12 +136,9 @@ class JointSearch {
     const OrderSearchResult result = SearchOrder(model, options, deadline);
     Raise(result.lower_bound - slack, result.bound_by);
     order_method_ = result.found_by;
-    // Both in-place policies get a short try before one gets a long one.
-    RETURN_IF_ERROR(PackOrder(problem_, result.order, 0.01));
-    return Done() ? absl::OkStatus() : PackOrder(problem_, result.order, 0.1);
+    return PackOrder(problem_, result.order, kShortShare);
   }
 
-  // Packs the order under each in-place policy that makes a difference; keeps the best plan.
   // `problem` may lack some of the in-place options.
   absl::Status PackOrder(const PlanProblem& problem, std::span<const int32_t> order, double share) {
     std::vector<int32_t> taken_before;
@@ -192,12 +195,12 @@ class JointSearch {
   }
 
   // Orders near the best one whose peak leaves room for a smaller arena.
-  absl::Status TryOtherOrders() {
+  absl::Status TryOtherOrders(int count, double share) {
     const double until = 0.5 * deadline_.remaining_seconds();
     const Deadline deadline(until, budget_.cancel);
     const OrderModel model = MakeOrderModel(problem_);
     std::vector<int32_t> order = best_->order;
-    for (int i = 0; i < kOtherOrders && !Done() && !deadline.expired(); ++i) {
+    for (int i = 0; i < count && !Done() && !deadline.expired(); ++i) {
       const int64_t peak = OrderPeak(model, best_->order);
       if (peak >= best_->arena_bytes) break;
       // Tight ones first: at the bound itself there is nothing to gain from a worse order.
@@ -206,7 +209,7 @@ class JointSearch {
       order = WalkOrder(model, std::move(order), limit, std::min(kMaxMoves, 2 * model.task_count),
                         random_);
       const int64_t before = best_->arena_bytes;
-      RETURN_IF_ERROR(PackOrder(i % 4 < 2 ? problem_ : WithoutSomeOptions(), order, 0.02));
+      RETURN_IF_ERROR(PackOrder(i % 4 < 2 ? problem_ : WithoutSomeOptions(), order, share));
       if (best_->arena_bytes < before) order_method_ = "another order, better to pack";
     }
     return absl::OkStatus();
@@ -219,10 +222,10 @@ class JointSearch {
     return problem;
   }
 
-  absl::Status PackThoroughly() {
+  absl::Status PackAgain(double share) {
     if (Done()) return absl::OkStatus();
     const std::vector<int32_t> order = best_->order;
-    return PackOrder(problem_, order, 0.5);
+    return PackOrder(problem_, order, share);
   }
 
   const PlanProblem& problem_;
