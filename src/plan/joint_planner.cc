@@ -1,6 +1,8 @@
 #include "plan/joint_planner.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -8,7 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "plan/exact_order.h"
+#include "plan/exact_order_search.h"
 #include "plan/liveness.h"
+#include "plan/order_beam.h"
 #include "plan/order_heuristics.h"
 #include "plan/order_model.h"
 #include "plan/order_walk.h"
@@ -27,6 +31,11 @@ constexpr int kFewOrders = 24;
 constexpr int kManyOrders = 200;
 // Of the time that is left, for one search of offsets.
 constexpr double kShortShare = 0.003;
+// Effort for one plain order.
+constexpr double kMaxBeamBytes = 4e8;
+constexpr int32_t kMaxSearchTasks = 4096;
+constexpr int64_t kSearchTableBytes = int64_t{16} << 20;
+constexpr int64_t kSearchNodes = 2000;
 constexpr int32_t kMaxMoves = 300;
 constexpr double kProgressSeconds = 0.25;
 
@@ -76,6 +85,7 @@ class JointSearch {
     RETURN_IF_ERROR(SearchOrders());
     if (!Done() && method_ != OrderMethod::kHeuristic) {
       RETURN_IF_ERROR(EnumerateOrders());
+      RETURN_IF_ERROR(TryPlainOrders());
       // A few other orders cost less than a long search for offsets, which costs less than many.
       RETURN_IF_ERROR(TryOtherOrders(kFewOrders, kShortShare));
       RETURN_IF_ERROR(PackAgain(0.1));
@@ -136,6 +146,7 @@ class JointSearch {
     const OrderSearchResult result = SearchOrder(model, options, deadline);
     Raise(result.lower_bound - slack, result.bound_by);
     order_method_ = result.found_by;
+    tight_order_ = result.order;
     return PackOrder(problem_, result.order, kShortShare);
   }
 
@@ -194,20 +205,60 @@ class JointSearch {
     return absl::OkStatus();
   }
 
+  // What the search hands out has been fused, split and put together again. Orders of the same peak
+  // that follow one rule from start to end leave storages in fewer places, and mostly pack at once.
+  absl::Status TryPlainOrders() {
+    const OrderModel model = MakeOrderModel(problem_);
+    const int64_t limit = std::max(OrderPeak(model, tight_order_), lower_bound_);
+    const double state_bytes = 1.0 * model.task_count * (model.task_count + model.storage_count);
+    const auto beam = [&](int32_t width) {
+      if (state_bytes * width > kMaxBeamBytes) return std::vector<int32_t>();
+      return BeamOrder(
+          model, {.width = width, .bound_bytes = lower_bound_, .limit_bytes = limit, .stop = [&] {
+                    return deadline_.expired();
+                  }});
+    };
+    const auto search = [&] {
+      if (model.task_count > kMaxSearchTasks) return std::vector<int32_t>();
+      OrderSearch decide(model, kSearchTableBytes, [&] { return deadline_.expired(); });
+      decide.Decide(limit, kSearchNodes);
+      return decide.order();
+    };
+    const std::function<std::vector<int32_t>()> makers[] = {
+        [&] { return ListOrder(model, ListRule::kPeakThenLive); },
+        [&] { return beam(1); },
+        [&] { return beam(8); },
+        [&] { return ListOrder(model, ListRule::kLive); },
+        search,
+        [&] { return beam(64); },
+        [&] { return ReversedListOrder(model, ListRule::kPeakThenLive); },
+        [&] { return ProgramOrder(model); },
+    };
+    for (const auto& make : makers) {
+      if (Done()) break;
+      const std::vector<int32_t> order = make();
+      if (order.empty() || OrderPeak(model, order) >= best_->arena_bytes) continue;
+      const int64_t before = best_->arena_bytes;
+      RETURN_IF_ERROR(PackOrder(problem_, order, kShortShare));
+      if (best_->arena_bytes < before) order_method_ = "a plain order, better to pack";
+    }
+    return absl::OkStatus();
+  }
+
   // Orders near the best one whose peak leaves room for a smaller arena.
   absl::Status TryOtherOrders(int count, double share) {
     const double until = 0.5 * deadline_.remaining_seconds();
     const Deadline deadline(until, budget_.cancel);
     const OrderModel model = MakeOrderModel(problem_);
-    std::vector<int32_t> order = best_->order;
+    std::vector<int32_t> order = tight_order_;
+    const int64_t peak = OrderPeak(model, tight_order_);
     for (int i = 0; i < count && !Done() && !deadline.expired(); ++i) {
-      const int64_t peak = OrderPeak(model, best_->order);
       if (peak >= best_->arena_bytes) break;
-      // Tight ones first: at the bound itself there is nothing to gain from a worse order.
+      // Tight ones first: what fits the bound must have a peak within the bound.
       const int64_t limit = i % 2 == 0 ? std::max(peak, lower_bound_) : best_->arena_bytes - 1;
-      if (OrderPeak(model, order) > limit) order = best_->order;
+      if (OrderPeak(model, order) > limit) order = tight_order_;
       order = WalkOrder(model, std::move(order), limit, std::min(kMaxMoves, 2 * model.task_count),
-                        random_);
+                        i % 2 == 0 ? WalkRule::kShrinkArea : WalkRule::kAny, random_);
       const int64_t before = best_->arena_bytes;
       RETURN_IF_ERROR(PackOrder(i % 4 < 2 ? problem_ : WithoutSomeOptions(), order, share));
       if (best_->arena_bytes < before) order_method_ = "another order, better to pack";
@@ -224,8 +275,7 @@ class JointSearch {
 
   absl::Status PackAgain(double share) {
     if (Done()) return absl::OkStatus();
-    const std::vector<int32_t> order = best_->order;
-    return PackOrder(problem_, order, share);
+    return PackOrder(problem_, tight_order_, share);
   }
 
   const PlanProblem& problem_;
@@ -235,6 +285,7 @@ class JointSearch {
   std::unique_ptr<Packer> packer_;
   std::mt19937_64 random_;
   OrderModel model_;
+  std::vector<int32_t> tight_order_;  // of the least peak known
   std::optional<Plan> best_;
   int64_t lower_bound_ = 0;
   std::string order_method_, pack_method_, bound_method_ = "fixed offsets";

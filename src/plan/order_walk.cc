@@ -1,6 +1,8 @@
 #include "plan/order_walk.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 namespace onnx_memplan {
@@ -13,6 +15,13 @@ std::pair<int32_t, int32_t> FreeSteps(const OrderModel& model, std::span<const i
   for (int32_t pred : model.predecessors[task]) first = std::max(first, step_of[pred] + 1);
   for (int32_t next : model.successors[task]) last = std::min(last, step_of[next] - 1);
   return {first, last};
+}
+
+// The most live bytes, and their sum over all steps.
+std::pair<int64_t, int64_t> PeakAndArea(const OrderModel& model, std::span<const int32_t> order) {
+  const std::vector<int64_t> live = LiveBytesByStep(model, order);
+  return {*std::max_element(live.begin(), live.end()),
+          std::accumulate(live.begin(), live.end(), int64_t{0})};
 }
 
 // The element at `from` goes to `to`, those between move by one.
@@ -28,8 +37,10 @@ void MoveStep(std::vector<int32_t>& order, int32_t from, int32_t to) {
 }  // namespace
 
 std::vector<int32_t> WalkOrder(const OrderModel& model, std::vector<int32_t> order,
-                               int64_t limit_bytes, int32_t moves, std::mt19937_64& random) {
+                               int64_t limit_bytes, int32_t moves, WalkRule rule,
+                               std::mt19937_64& random) {
   if (order.size() < 2) return order;
+  int64_t area = std::numeric_limits<int64_t>::max();
   std::vector<int32_t> step_of(order.size());
   const auto number = [&](int32_t first, int32_t last) {
     for (int32_t step = first; step <= last; ++step) step_of[order[step]] = step;
@@ -43,9 +54,11 @@ std::vector<int32_t> WalkOrder(const OrderModel& model, std::vector<int32_t> ord
         first + static_cast<int32_t>(random() % static_cast<uint64_t>(last - first + 1));
     if (to == from) continue;
     MoveStep(order, from, to);
-    if (OrderPeak(model, order) > limit_bytes) {
+    const auto [peak, new_area] = PeakAndArea(model, order);
+    if (peak > limit_bytes || (rule == WalkRule::kShrinkArea && new_area > area)) {
       MoveStep(order, to, from);
     } else {
+      area = new_area;
       number(std::min(from, to), std::max(from, to));
     }
   }
