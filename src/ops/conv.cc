@@ -137,20 +137,6 @@ Lowering LowerDepthwise(const NodeContext& node, const Target& target,
 
 // ---- Matrix product
 
-// Panels stay small beside the tensors that the arena holds anyway, and in the first cache level.
-int64_t PanelBudgetBytes(const NodeContext& node, const Target& target) {
-  const int64_t beside = (node.InputType(0).Bytes() + node.OutputType(0).Bytes()) / 64;
-  return target.vector_floats <= 4 ? std::clamp<int64_t>(beside, 1024, 4096)
-                                   : std::clamp<int64_t>(beside, 4096, 32768);
-}
-
-// `total` in equal blocks of at most `most` (but at least 1).
-int32_t EqualBlocks(int32_t total, int64_t most) {
-  if (total == 0) return 1;
-  const int64_t blocks = (total + std::max<int64_t>(most, 1) - 1) / std::max<int64_t>(most, 1);
-  return static_cast<int32_t>((total + blocks - 1) / blocks);
-}
-
 // Whether the rows of the input are the panels.
 bool ReadsInputDirectly(const Target& target, const kernels::ConvParams& p) {
   for (int i = 0; i < 3; ++i) {

@@ -101,6 +101,19 @@ Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth
   return Tensor::FromVector<float>({total}, packed);
 }
 
+int64_t PanelBudgetBytes(const NodeContext& node, const Target& target) {
+  const int64_t beside = (node.InputType(0).Bytes() + node.OutputType(0).Bytes()) / 64;
+  return target.vector_floats <= 4 ? std::clamp<int64_t>(beside, 1024, 4096)
+                                   : std::clamp<int64_t>(beside, 4096, 32768);
+}
+
+int32_t EqualBlocks(int32_t total, int64_t most) {
+  if (total == 0) return 1;
+  most = std::max<int64_t>(most, 1);
+  const int64_t blocks = (total + most - 1) / most;
+  return static_cast<int32_t>((total + blocks - 1) / blocks);
+}
+
 KernelArg OptionalInput(const NodeContext& node, int32_t i) {
   return node.HasInput(i) ? KernelArg::Input(i) : KernelArg::Null();
 }

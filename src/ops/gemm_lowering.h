@@ -96,6 +96,13 @@ Tensor PackRows(std::span<const float> matrix, int64_t groups, int64_t rows, int
 Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth, int64_t columns,
                    int64_t depth_stride, int64_t column_stride, float scale, const TileShape& tile);
 
+// Bytes that a panel of packed input may take beside the node's tensors: little beside what the
+// arena holds anyway, and within the first cache level.
+int64_t PanelBudgetBytes(const NodeContext& node, const Target& target);
+
+// The size of blocks, all about equal and at most `most` (but at least 1), that make up `total`.
+int32_t EqualBlocks(int32_t total, int64_t most);
+
 // The argument for optional input i.
 KernelArg OptionalInput(const NodeContext& node, int32_t i);
 // The argument for the residual of the node's epilogue.

@@ -12,6 +12,7 @@
 #include "onnx_memplan/graph.h"
 #include "ops/cases.h"
 #include "ops/cases_elementwise.h"
+#include "ops/cases_linear.h"
 #include "ops/cases_movement.h"
 #include "ops/cases_reduction.h"
 #include "ops/cases_sampling.h"
@@ -22,11 +23,11 @@ namespace onnx_memplan::cases {
 inline std::vector<OpCase> AllCases() {
   std::vector<OpCase> all;
   for (std::vector<OpCase> (*family)() :
-       {UnaryCases,         BinaryCases,    LogicCases,         WhereClipCastCases, ReduceCases,
-        ArgTopKCumSumCases, SoftmaxCases,   NormalizationCases, LossCases,          ShapeCases,
-        TransposeCases,     SlicePadCases,  ConcatSplitCases,   TileExpandCases,    GatherCases,
-        ScatterCases,       GeneratorCases, ResizeCases,        SamplingCases,      EinsumCases,
-        QuantizeCases,      RecurrentCases}) {
+       {LinearCases, UnaryCases,         BinaryCases,    LogicCases,         WhereClipCastCases,
+        ReduceCases, ArgTopKCumSumCases, SoftmaxCases,   NormalizationCases, LossCases,
+        ShapeCases,  TransposeCases,     SlicePadCases,  ConcatSplitCases,   TileExpandCases,
+        GatherCases, ScatterCases,       GeneratorCases, ResizeCases,        SamplingCases,
+        EinsumCases, QuantizeCases,      RecurrentCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;

@@ -1,0 +1,267 @@
+// ConvTranspose.
+#include "ops/host_kernels.h"
+
+#include "kernels/conv_transpose.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ops/dispatch.h"
+#include "ops/families.h"
+#include "ops/gemm_lowering.h"
+#include "ops/spatial.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+namespace {
+
+struct TransposeShape {
+  SlidingWindow window;  // out_size: of the result
+  int64_t batch = 0;
+  int64_t groups = 0;
+  int64_t in_channels = 0;   // of one group
+  int64_t out_channels = 0;  // of one group
+};
+
+// Sets padding_begin and out_size so that the result is as large as asked.
+void FitOutputShape(const std::vector<int64_t>& out_size, const std::vector<int64_t>& full,
+                    bool smaller_half_first, SlidingWindow* window) {
+  window->padding_begin.clear();
+  window->out_size = out_size;
+  for (size_t i = 0; i < full.size(); ++i) {
+    // What exceeds the full result has no contributions.
+    const int64_t total = std::max<int64_t>(0, full[i] - out_size[i]);
+    window->padding_begin.push_back(smaller_half_first ? total / 2 : total - total / 2);
+  }
+}
+
+absl::Status ReadOutSize(const NodeContext& node, SlidingWindow* window) {
+  const size_t axes = window->in_size.size();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> extra,
+                   SpatialAttribute(node, "output_padding", axes, 0, 0));
+  const std::string auto_pad = node.String("auto_pad", "NOTSET");
+  // The size without padding.
+  std::vector<int64_t> full;
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t size;
+    if (__builtin_mul_overflow(window->in_size[i] - 1, window->stride[i], &size)) {
+      return node.Invalid(absl::StrCat("spatial axis ", i, " of the result is too long"));
+    }
+    full.push_back(size + (window->taps[i] - 1) * window->dilation[i] + 1 + extra[i]);
+  }
+  if (node.HasAttribute("output_shape")) {
+    std::vector<int64_t> out_size = node.Ints("output_shape", {});
+    // Also with batch and channels in front, as some exporters write it.
+    if (out_size.size() == axes + 2) out_size.erase(out_size.begin(), out_size.begin() + 2);
+    if (out_size.size() != axes ||
+        std::any_of(out_size.begin(), out_size.end(), [](int64_t n) { return n < 1; })) {
+      return node.Invalid(absl::StrCat("output_shape needs ", axes, " positive values"));
+    }
+    FitOutputShape(out_size, full, auto_pad == "SAME_UPPER", window);
+    return absl::OkStatus();
+  }
+  if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+    std::vector<int64_t> out_size;
+    for (size_t i = 0; i < axes; ++i) out_size.push_back(window->in_size[i] * window->stride[i]);
+    FitOutputShape(out_size, full, auto_pad == "SAME_UPPER", window);
+    return absl::OkStatus();
+  }
+  std::vector<int64_t> pads(2 * axes, 0);
+  if (auto_pad == "NOTSET" || auto_pad.empty()) {
+    ASSIGN_OR_RETURN(pads, SpatialAttribute(node, "pads", 2 * axes, 0, 0));
+  } else if (auto_pad != "VALID") {
+    return node.Invalid(
+        absl::StrCat("auto_pad '", auto_pad, "' is none of NOTSET, SAME_UPPER, SAME_LOWER, VALID"));
+  }
+  window->padding_begin.assign(pads.begin(), pads.begin() + static_cast<ptrdiff_t>(axes));
+  for (size_t i = 0; i < axes; ++i) {
+    window->out_size.push_back(full[i] - pads[i] - pads[axes + i]);
+    if (window->out_size.back() < 1) {
+      return node.Invalid(absl::StrCat("padding leaves nothing of spatial axis ", i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TransposeShape> ReadTransposeShape(const NodeContext& node) {
+  const Shape& x = node.InputShape(0);
+  const Shape& w = node.InputShape(1);
+  if (x.size() < 3 || w.size() != x.size()) {
+    return node.Invalid("X and W need the same rank, at least 3");
+  }
+  TransposeShape shape;
+  shape.batch = x[0];
+  shape.groups = node.Int("group", 1);
+  if (shape.groups < 1 || x[1] % shape.groups != 0 || w[0] != x[1]) {
+    return node.Invalid(absl::StrCat(shape.groups, " groups do not fit ", x[1],
+                                     " input channels and weights of ", ShapeToString(w)));
+  }
+  shape.in_channels = x[1] / shape.groups;
+  shape.out_channels = w[1];
+  if (node.HasInput(2) && node.InputShape(2) != Shape{shape.groups * w[1]}) {
+    return node.Invalid(absl::StrCat("the bias needs shape ", shape.groups * w[1]));
+  }
+  if (node.InputDType(1) != node.InputDType(0) ||
+      (node.HasInput(2) && node.InputDType(2) != node.InputDType(0))) {
+    return node.Invalid("the inputs have different element types");
+  }
+  SlidingWindow& window = shape.window;
+  window.in_size.assign(x.begin() + 2, x.end());
+  window.taps.assign(w.begin() + 2, w.end());
+  if (node.HasAttribute("kernel_shape") && node.Ints("kernel_shape", {}) != window.taps) {
+    return node.Invalid("attribute 'kernel_shape' differs from the shape of W");
+  }
+  const auto empty = [](const std::vector<int64_t>& sizes) {
+    return std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 1; });
+  };
+  if (empty(window.in_size) || empty(window.taps)) {
+    return node.Invalid("a spatial axis of X or W is empty");
+  }
+  const size_t axes = window.in_size.size();
+  ASSIGN_OR_RETURN(window.stride, SpatialAttribute(node, "strides", axes, 1, 1));
+  ASSIGN_OR_RETURN(window.dilation, SpatialAttribute(node, "dilations", axes, 1, 1));
+  RETURN_IF_ERROR(ReadOutSize(node, &window));
+  return shape;
+}
+
+absl::StatusOr<std::vector<TensorType>> InferConvTranspose(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const TransposeShape shape, ReadTransposeShape(node));
+  Shape output = {shape.batch, shape.groups * shape.out_channels};
+  output.insert(output.end(), shape.window.out_size.begin(), shape.window.out_size.end());
+  return std::vector<TensorType>{{node.InputDType(0), output}};
+}
+
+absl::StatusOr<kernels::ConvTransposeParams> MakeTransposeParams(const NodeContext& node,
+                                                                 const TransposeShape& shape) {
+  RETURN_IF_ERROR(CheckCountable(node));
+  kernels::ConvTransposeParams p = {};
+  // Each of these is at most the number of elements of a tensor.
+  p.batch = static_cast<int32_t>(shape.batch);
+  p.groups = static_cast<int32_t>(shape.groups);
+  p.in_channels = static_cast<int32_t>(shape.in_channels);
+  p.out_channels = static_cast<int32_t>(shape.out_channels);
+  p.block_channels = std::max(p.in_channels, 1);
+  RETURN_IF_ERROR(ToThreeAxes(node, shape.window.in_size, 1, p.in_size));
+  RETURN_IF_ERROR(ToThreeAxes(node, shape.window.out_size, 1, p.out_size));
+  RETURN_IF_ERROR(ToThreeAxes(node, shape.window.taps, 1, p.taps));
+  RETURN_IF_ERROR(ToThreeAxes(node, shape.window.stride, 1, p.stride));
+  RETURN_IF_ERROR(ToThreeAxes(node, shape.window.dilation, 1, p.dilation));
+  RETURN_IF_ERROR(ToThreeAxes(node, shape.window.padding_begin, 0, p.padding));
+  return p;
+}
+
+// Calls visit(z, y, x) with the three axes' phases, in the kernel's order.
+template <class Visit>
+void ForEachPhase(const kernels::ConvTransposeParams& p, Visit visit) {
+  for (int32_t z = 0; z < p.stride[0]; ++z) {
+    for (int32_t y = 0; y < p.stride[1]; ++y) {
+      for (int32_t x = 0; x < p.stride[2]; ++x) {
+        visit(kernels::TransposePhaseOf(p, 0, z), kernels::TransposePhaseOf(p, 1, y),
+              kernels::TransposePhaseOf(p, 2, x));
+      }
+    }
+  }
+}
+
+// Weights as ConvTransposeGemm takes them.
+Tensor PackTransposed(const kernels::ConvTransposeParams& p, std::span<const float> weights,
+                      int32_t tile_rows) {
+  const int32_t taps = kernels::Volume(p.taps);
+  std::vector<float> packed;
+  ForEachPhase(p, [&](const kernels::TransposePhase& z, const kernels::TransposePhase& y,
+                      const kernels::TransposePhase& x) {
+    const int32_t phase_taps = z.axis.taps * y.axis.taps * x.axis.taps;
+    // [groups][out_channels][in_channels][taps of the phase]
+    std::vector<float> rows;
+    for (int32_t group = 0; group < p.groups; ++group) {
+      for (int32_t oc = 0; oc < p.out_channels; ++oc) {
+        for (int32_t ic = 0; ic < p.in_channels; ++ic) {
+          const int64_t channel = int64_t{group} * p.in_channels + ic;
+          const int64_t from = (channel * p.out_channels + oc) * taps;
+          for (int32_t i = 0; i < phase_taps; ++i) {
+            const int32_t tz = z.first_tap + i / x.axis.taps / y.axis.taps * z.tap_step;
+            const int32_t ty = y.first_tap + i / x.axis.taps % y.axis.taps * y.tap_step;
+            const int32_t tx = x.first_tap + i % x.axis.taps * x.tap_step;
+            rows.push_back(
+                weights[static_cast<size_t>(from + (tz * p.taps[1] + ty) * p.taps[2] + tx)]);
+          }
+        }
+      }
+    }
+    const Tensor part =
+        PackRows(rows, p.groups, p.out_channels, int64_t{p.in_channels} * phase_taps, tile_rows);
+    packed.insert(packed.end(), part.As<float>().begin(), part.As<float>().end());
+  });
+  const auto count = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({count}, packed);
+}
+
+Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
+                             kernels::ConvTransposeParams p, const Tensor& weights) {
+  int64_t most_taps = 1;
+  int64_t pixels = 1;
+  ForEachPhase(p, [&](const kernels::TransposePhase& z, const kernels::TransposePhase& y,
+                      const kernels::TransposePhase& x) {
+    const auto product = [&](int32_t kernels::PanelAxis::*member) {
+      return int64_t{z.axis.*member} * (y.axis.*member) * (x.axis.*member);
+    };
+    most_taps = std::max(most_taps, product(&kernels::PanelAxis::taps));
+    pixels = std::max(pixels, product(&kernels::PanelAxis::pixels));
+  });
+  const TileShape tile = ChooseTile(target, p.out_channels, pixels, /*whole_rows=*/false,
+                                    /*whole_lanes=*/false);
+  const int64_t channel_bytes = kernels::PanelScratchBytes(1, most_taps, tile.width());
+  p.block_channels = EqualBlocks(p.in_channels, PanelBudgetBytes(node, target) / channel_bytes);
+  KernelCall call;
+  call.header = "kernels/conv_transpose.h";
+  call.name = absl::StrCat("kernels::ConvTransposeGemm<", TileArguments(tile), ">");
+  call.function = FunctionForTile(
+      tile, []<int L, int R, int C> { return FunctionOf<&kernels::ConvTransposeGemm<L, R, C>>(); });
+  call.constants.push_back(PackTransposed(p, weights.As<float>(), tile.rows));
+  Lowering lowering = OneCall(std::move(call), p,
+                              {KernelArg::Input(0), KernelArg::Constant(0), OptionalInput(node, 2),
+                               ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
+  lowering.scratch_bytes = kernels::PanelScratchBytes(p.block_channels, most_taps, tile.width());
+  lowering.scratch_alignment = int64_t{4} * tile.lanes;
+  return lowering;
+}
+
+absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Target& target) {
+  ASSIGN_OR_RETURN(const TransposeShape shape, ReadTransposeShape(node));
+  ASSIGN_OR_RETURN(kernels::ConvTransposeParams p, MakeTransposeParams(node, shape));
+  SetActivation(FuseActivation(node.node().epilogue), &p);
+  const Tensor* weights = node.InputConstant(1);
+  absl::StatusOr<Lowering> lowering;
+  if (node.InputDType(0) == DType::kFloat && weights != nullptr && p.in_channels > 0) {
+    lowering = LowerTransposedGemm(node, target, p, *weights);
+  } else {
+    ASSIGN_OR_RETURN(KernelCall call, (TypedCall<float, double>(
+                                          node, node.InputDType(0), "kernels/conv_transpose.h",
+                                          "kernels::ConvTransposePlain<{T}>", []<class T> {
+                                            return FunctionOf<&kernels::ConvTransposePlain<T>>();
+                                          })));
+    lowering = OneCall(std::move(call), p,
+                       {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
+                        ResidualArg(node), KernelArg::Output(0)});
+  }
+  if (lowering.ok()) {
+    lowering->macs = node.InputType(0).NumElements() * p.out_channels * kernels::Volume(p.taps);
+  }
+  return lowering;
+}
+
+}  // namespace
+
+extern const OpDef kConvTranspose = {
+    .type = "ConvTranspose",
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = InferConvTranspose,
+    .aliases = InPlaceResidual,
+    .lower = LowerConvTranspose,
+    .fuses_activation = true,
+    .fuses_residual = true,
+};
+
+}  // namespace onnx_memplan
