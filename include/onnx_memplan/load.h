@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -40,6 +41,8 @@ struct ModelInfo {
   // Operators of the file as it is, subgraphs and the bodies of model-local functions included
   // (each once): "Conv" or "com.microsoft:Gelu" -> nodes.
   std::map<std::string, int64_t> operators;
+  // What is odd about the model and was settled nevertheless: a line each, for the user.
+  std::vector<std::string> warnings;
 };
 
 struct LoadedModel {

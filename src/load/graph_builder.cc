@@ -29,6 +29,10 @@ absl::Status AtNode(const onnx::NodeProto& proto, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(NodeLabel(proto), std::string(status.message())));
 }
 
+absl::Status DefinedAlready(const std::string& name) {
+  return absl::InvalidArgumentError(absl::StrCat("its output '", name, "' is defined already"));
+}
+
 bool IsConstant(const onnx::NodeProto& proto) {
   return proto.op_type() == "Constant" && NormalizedDomain(proto.domain()).empty();
 }
@@ -115,26 +119,49 @@ absl::Status GraphBuilder::DeclareOutputs(onnx::NodeProto& proto, Scope& scope) 
     return absl::ResourceExhaustedError(
         absl::StrCat("the model has more than ", kMaxNodes, " nodes"));
   }
+  if (IsConstant(proto)) {
+    const absl::Status status = DeclareConstant(proto, scope);
+    return status.ok() ? status : AtNode(proto, status);
+  }
   for (const std::string& name : proto.output()) {
     if (name.empty()) continue;
-    const auto result = scope.results.find(name);
-    const ValueId id = result != scope.results.end()
-                           ? result->second
-                           : graph_.AddValue(names_.Unique(scope.prefix + name));
-    if (!scope.values.emplace(name, id).second) {
-      return AtNode(proto, absl::InvalidArgumentError(
-                               absl::StrCat("its output '", name, "' is defined already")));
-    }
+    if (scope.values.contains(name)) return AtNode(proto, DefinedAlready(name));
+    DeclareValue(name, scope);
   }
-  if (!IsConstant(proto)) return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+ValueId GraphBuilder::DeclareValue(const std::string& name, Scope& scope) {
+  const auto result = scope.results.find(name);
+  const ValueId id = result != scope.results.end()
+                         ? result->second
+                         : graph_.AddValue(names_.Unique(scope.prefix + name));
+  scope.values.emplace(name, id);
+  return id;
+}
+
+absl::Status GraphBuilder::DeclareConstant(onnx::NodeProto& proto, Scope& scope) {
   if (proto.output_size() != 1 || proto.output(0).empty()) {
-    return AtNode(proto, absl::InvalidArgumentError("must have one output"));
+    return absl::InvalidArgumentError("must have one output");
   }
-  absl::StatusOr<Tensor> tensor = ConstantOf(proto, scope);
-  if (!tensor.ok()) return AtNode(proto, tensor.status());
-  Value& value = graph_.values[static_cast<size_t>(scope.values[proto.output(0)])];
-  value.type = tensor->type();
-  value.constant = *std::move(tensor);
+  const std::string& name = proto.output(0);
+  ASSIGN_OR_RETURN(Tensor tensor, ConstantOf(proto, scope));
+  ValueId id = kNoValue;
+  if (const auto it = scope.values.find(name); it == scope.values.end()) {
+    id = DeclareValue(name, scope);
+  } else {
+    // Models that were edited by hand have a second Constant of the same name; ONNX Runtime takes
+    // the last one, so that this is what the model was tested with.
+    id = it->second;
+    if (id == kNoValue || !graph_.values[static_cast<size_t>(id)].constant) {
+      return DefinedAlready(name);
+    }
+    model_.warnings.push_back(
+        absl::StrCat("two Constant nodes define '", name, "'; the last one holds"));
+  }
+  Value& value = graph_.values[static_cast<size_t>(id)];
+  value.type = tensor.type();
+  value.constant = std::move(tensor);
   return absl::OkStatus();
 }
 

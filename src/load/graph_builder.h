@@ -40,6 +40,7 @@ struct ModelContext {
   std::map<std::string, ModelFunction> functions;
   // Nodes so far, those of inlined functions included: a small file can describe a huge graph.
   int64_t nodes = 0;
+  std::vector<std::string> warnings;
 };
 
 std::string FunctionKey(const std::string& domain, const std::string& name,
@@ -85,6 +86,8 @@ class GraphBuilder {
   absl::Status AddNodes(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& scope);
   absl::Status AddOutputs(const onnx::GraphProto& proto, Scope& scope);
   absl::Status DeclareOutputs(onnx::NodeProto& proto, Scope& scope);
+  absl::Status DeclareConstant(onnx::NodeProto& proto, Scope& scope);
+  ValueId DeclareValue(const std::string& name, Scope& scope);
   absl::StatusOr<Tensor> ConstantOf(onnx::NodeProto& proto, Scope& scope);
   absl::Status AddNode(onnx::NodeProto& proto, Scope& scope);
   absl::Status AddOperator(onnx::NodeProto& proto, std::vector<ValueId> inputs, Scope& scope);

@@ -124,6 +124,7 @@ absl::StatusOr<LoadedModel> Load(std::span<const std::byte> bytes, const LoadOpt
   ASSIGN_OR_RETURN(const std::vector<LoadedInput> inputs,
                    ResolveInputs(TrueInputs(model.graph()), options));
   ASSIGN_OR_RETURN(loaded.graph, GraphBuilder(context).BuildMain(*model.mutable_graph(), inputs));
+  loaded.info.warnings = std::move(context.warnings);
   return loaded;
 }
 

@@ -100,6 +100,13 @@ TEST(LoadTest, ReadsAllFormsOfConstant) {
                                     Tensor::FromVector<int32_t>({2}, {7, 8})));
 }
 
+TEST(LoadTest, LastOfTwoConstantsOfTheSameNameHoldsWithAWarning) {
+  const onnx::ModelProto model = ParseOnnx(
+      "g () => (int64 a) { a = Constant<value_int = 3>() a = Constant<value_int = 4>() }");
+  EXPECT_THAT(*Evaluate(model, {}), ElementsAre(Tensor::ScalarInt64(4)));
+  EXPECT_THAT(Load(model)->info.warnings, ElementsAre(HasSubstr("'a'")));
+}
+
 TEST(LoadTest, SparseAndStringConstantsAreRefusedByNode) {
   onnx::ModelProto model = ParseOnnx("g () => (float[2] y) { y = Constant<value_int = 1>() }");
   onnx::AttributeProto& attribute = *model.mutable_graph()->mutable_node(0)->mutable_attribute(0);
