@@ -14,6 +14,9 @@ function(onnx_memplan_configure target)
                                              -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${ONNX_MEMPLAN_SANITIZE})
   endif()
+  if(ONNX_MEMPLAN_BUILD_FUZZERS)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # onnx_memplan_layer(NAME LIBS...): one folder of src/ as one static library. LIBS are the only
