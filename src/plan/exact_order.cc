@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "plan/order_beam.h"
 #include "plan/order_bounds.h"
 #include "plan/order_heuristics.h"
+#include "plan/order_lns.h"
 #include "plan/order_reduce.h"
 #include "plan/order_split.h"
 #include "support/check.h"
@@ -25,13 +27,16 @@
 namespace onnx_memplan {
 namespace {
 
-// The exact search keeps bits for each pair of tasks.
-constexpr int32_t kMaxExactTasks = 4096;
+// The reduction keeps bits for each pair of tasks, and other orders for the ends are tried one by
+// one.
+constexpr int32_t kMaxReducedTasks = 4096;
 constexpr int64_t kFirstNodeLimit = 1000;
 constexpr int32_t kCriticalTasks = 16;
 // Larger programs are hopeless for CBC; before this round of the exact search, it is not needed.
 constexpr int32_t kMaxIlpTasks = 400;
 constexpr int32_t kIlpRound = 5;
+// Smaller problems are one window.
+constexpr int32_t kMinWindowTasks = 200;
 
 class PartSearch {
  public:
@@ -39,9 +44,10 @@ class PartSearch {
       : options_(options),
         deadline_(deadline),
         part_(std::move(part)),
-        reduced_(ReduceOrder(part_.model, kMaxExactTasks)),
+        reduced_(ReduceOrder(part_.model, kMaxReducedTasks)),
         forward_(reduced_.model),
-        backward_(ReverseOrderModel(reduced_.model)) {}
+        backward_(ReverseOrderModel(reduced_.model)),
+        random_(options.seed) {}
 
   int64_t peak() const { return peak_; }
   int64_t lower_bound() const { return lower_bound_; }
@@ -76,13 +82,14 @@ class PartSearch {
   // One round; the effort grows from call to call.
   void Improve(int64_t node_budget) {
     const int64_t node_limit = std::min(node_budget, kFirstNodeLimit << (2 * std::min(round_, 20)));
-    const bool exact =
-        options_.method == OrderMethod::kExact && forward_.task_count <= kMaxExactTasks;
+    const bool exact = options_.method == OrderMethod::kExact;
     if (exact) {
       Ask(prove_[0], forward_, false, peak_ - 1, node_limit);
       if (Open()) Ask(prove_[1], backward_, true, peak_ - 1, node_limit);
     }
     if (Open()) Beams(exact);
+    const bool large = forward_.task_count > kMaxReducedTasks || exhausted_ || round_ >= 3;
+    if (Open() && options_.windows && large && forward_.task_count >= kMinWindowTasks) Windows();
     if (exact && Open() && round_ > 0 && peak_ - lower_bound_ > 1) {
       Ask(raise_, forward_, false, lower_bound_ + (peak_ - lower_bound_) / 2, node_limit / 2);
     }
@@ -169,6 +176,13 @@ class PartSearch {
     }
   }
 
+  void Windows() {
+    const Deadline deadline(0.3 * deadline_.remaining_seconds(), options_.cancel);
+    WindowOptions options{.bound_bytes = lower_bound_};
+    options.node_limit <<= std::min(round_, 8);
+    Offer(ImproveWindows(forward_, order_, options, deadline, random_), "window by window");
+  }
+
   void AskIlp(double share) {
     IlpOrderOptions options;
     options.ilp.time_limit_seconds = share * std::max(0.0, deadline_.remaining_seconds());
@@ -199,6 +213,7 @@ class PartSearch {
   ReducedOrder reduced_;
   const OrderModel& forward_;
   OrderModel backward_;
+  std::mt19937_64 random_;
   std::array<std::unique_ptr<OrderSearch>, 2> prove_;
   std::unique_ptr<OrderSearch> raise_;
   std::vector<int32_t> order_;
@@ -327,7 +342,7 @@ OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions&
   }
   // Untouched storages at the ends are outside of the parts.
   result.peak_bytes = OrderPeak(model, result.order);
-  if (result.peak_bytes > result.lower_bound && model.task_count <= kMaxExactTasks) {
+  if (result.peak_bytes > result.lower_bound && model.task_count <= kMaxReducedTasks) {
     MendEnds(model, result);
   }
   return result;

@@ -22,14 +22,16 @@ enum class OrderMethod {
 struct OrderSearchOptions {
   OrderMethod method = OrderMethod::kExact;
   // Of all searches together; nullopt: only the time limits them.
-  std::optional<int64_t> node_limit;
+  std::optional<int64_t> node_limit = std::nullopt;
   // For the table of failed states.
   int64_t table_bytes = int64_t{512} << 20;
   uint64_t seed = 1;
+  // Order large graphs window by window, too (order_lns.h).
+  bool windows = true;
   // For the integer program.
   const std::atomic<bool>* cancel = nullptr;
   // Gets (incumbent, bound, states) now and then. May be empty.
-  std::function<void(int64_t, int64_t, int64_t)> progress;
+  std::function<void(int64_t, int64_t, int64_t)> progress = {};
 };
 
 struct OrderSearchResult {

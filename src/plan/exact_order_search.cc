@@ -8,7 +8,6 @@
 #include "plan/min_cut.h"
 #include "plan/order_bounds.h"
 #include "plan/task_hash.h"
-#include "plan/task_reach.h"
 #include "support/check.h"
 
 namespace onnx_memplan {
@@ -17,6 +16,20 @@ namespace {
 // Minimum cuts over more tasks than this cost more than they save.
 constexpr int32_t kMaxValleyTasks = 256;
 constexpr int64_t kNodesBetweenStops = 256;
+
+// By task: whether `lists` lead to it from `task`.
+std::vector<uint8_t> Reached(int32_t task_count, int32_t task, const TaskLists& lists) {
+  std::vector<uint8_t> reached(task_count, 0);
+  std::vector<int32_t> queue = {task};
+  for (size_t i = 0; i < queue.size(); ++i) {
+    for (int32_t next : lists[queue[i]]) {
+      if (reached[next]) continue;
+      reached[next] = 1;
+      queue.push_back(next);
+    }
+  }
+  return reached;
+}
 
 }  // namespace
 
@@ -31,8 +44,9 @@ OrderSearch::OrderSearch(const OrderModel& model, int64_t table_bytes, std::func
 
 void OrderSearch::SetCriticalTasks(std::span<const int32_t> tasks) {
   critical_.clear();
-  const TaskReach reach(model_.task_count, model_.predecessors, model_.successors);
   for (int32_t task : tasks) {
+    const std::vector<uint8_t> ancestor = Reached(model_.task_count, task, model_.predecessors);
+    const std::vector<uint8_t> descendant = Reached(model_.task_count, task, model_.successors);
     Critical critical{.task = task,
                       .fixed_bytes = model_.base_bytes + WorkingSetBytes(model_, task),
                       .counted = std::vector<uint8_t>(model_.storage_count, 0),
@@ -41,11 +55,11 @@ void OrderSearch::SetCriticalTasks(std::span<const int32_t> tasks) {
       const std::span<const int32_t> touchers = model_.touchers[s];
       if (std::ranges::find(touchers, task) != touchers.end()) continue;  // in the working set
       const bool needed = model_.live_out[s] || std::ranges::any_of(touchers, [&](int32_t other) {
-                            return reach.Before(task, other);
+                            return descendant[other] != 0;
                           });
       if (!needed) continue;
       const bool begun = model_.live_in[s] || std::ranges::any_of(touchers, [&](int32_t other) {
-                           return reach.Before(other, task);
+                           return ancestor[other] != 0;
                          });
       if (begun) {
         critical.fixed_bytes += model_.bytes[s];

@@ -13,7 +13,7 @@
 namespace onnx_memplan {
 
 struct IlpOrderOptions {
-  IlpOptions ilp;
+  IlpOptions ilp = {};
   // Models of at most so many tasks get one step for each task: then the optimum and every bound
   // of the program hold for all orders. Larger ones get `stretch` x (longest path) steps, which
   // several tasks may share; those give orders and no bound.

@@ -17,7 +17,7 @@ struct BeamOptions {
   int64_t bound_bytes = 0;
   // Steps that need more bytes are not taken. An order is returned only when its peak is within.
   int64_t limit_bytes = INT64_MAX;
-  std::function<bool()> stop;
+  std::function<bool()> stop = {};
 };
 
 // Extends the `width` best sets of tasks by one task at a time. Sets are ranked by (peak so far,

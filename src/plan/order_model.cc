@@ -132,6 +132,7 @@ OrderModel MakeOrderModel(const PlanProblem& problem) {
       if (storage.live_out) model.last_step_bytes += storage.bytes;
     } else {
       index[s] = model.storage_count++;
+      model.storage_of.push_back(static_cast<int32_t>(s));
       model.bytes.push_back(storage.bytes);
       model.live_in.push_back(storage.live_in ? 1 : 0);
       model.live_out.push_back(storage.live_out ? 1 : 0);

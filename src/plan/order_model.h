@@ -44,6 +44,8 @@ struct OrderModel {
   TaskLists predecessors, successors;  // by task: tasks
   std::vector<int32_t> offer_begin;    // by task, one more: into offers
   std::vector<OrderOffer> offers;
+  // By storage: its index in the PlanProblem. Empty in models that were made from others.
+  std::vector<int32_t> storage_of;
   // Live at every step.
   int64_t base_bytes = 0;
   // Untouched storages: live_in ones take space only at the first step, live_out ones only at the

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/joint_planner.h"
 #include "plan/liveness.h"
+#include "plan/olla_planner.h"
 #include "plan/problem.h"
 #include "support/check.h"
 #include "support/status_macros.h"
@@ -136,6 +137,8 @@ constexpr Entry kPlanners[] = {
      [] { return MakeJointPlanner(OrderMethod::kHeuristic); }},
     {{"ilp", "order by CBC: integer program in cumulative form; exact offsets"},
      [] { return MakeJointPlanner(OrderMethod::kIlp); }},
+    {{"olla", "OLLA's integer programs as published (arXiv 2210.12924), for comparison"},
+     [] { return MakeOllaPlanner(); }},
     {{"program", "the order of the model's own list, exact offsets"},
      [] { return PackProgramOrder(AvailablePackers().front().name); }},
 };

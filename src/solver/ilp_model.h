@@ -26,7 +26,7 @@ struct IlpVariable {
 struct IlpRow {
   double lower = -kIlpInfinity;
   double upper = kIlpInfinity;
-  std::vector<std::pair<int32_t, double>> terms;  // (variable, coefficient)
+  std::vector<std::pair<int32_t, double>> terms = {};  // (variable, coefficient)
 };
 
 struct IlpModel {
@@ -52,14 +52,14 @@ struct IlpModel {
 struct IlpOptions {
   double time_limit_seconds = 10;
   // Branch-and-bound nodes; nullopt: only the time limits them.
-  std::optional<int64_t> node_limit;
+  std::optional<int64_t> node_limit = std::nullopt;
   // Stop when (objective - bound) / objective is within this.
   double relative_gap = 0;
   uint64_t seed = 1;
   const std::atomic<bool>* cancel = nullptr;
   // Called at nodes and new solutions: objective of the incumbent (infinite: none), best bound,
   // nodes. May be empty.
-  std::function<void(double, double, int64_t)> progress;
+  std::function<void(double, double, int64_t)> progress = {};
 };
 
 enum class IlpStatus {

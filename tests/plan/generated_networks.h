@@ -451,6 +451,29 @@ inline Network Transformer(int32_t layers, int64_t width, int64_t side) {
   return n;
 }
 
+// No network: each task writes one storage of random size and reads one to three of the `window`
+// storages before it. The hardest problems for order searches, with nothing to hold on to.
+inline PlanProblem RandomDag(int32_t tasks, int32_t window, uint32_t seed) {
+  std::mt19937 random(seed);
+  ProblemBuilder b;
+  std::vector<bool> read(tasks, false);
+  for (int32_t t = 0; t < tasks; ++t) {
+    b.NewStorage("t" + std::to_string(t), 1000 * (1 + static_cast<int64_t>(random() % 1000)));
+    std::vector<int32_t> reads;
+    for (uint32_t i = 0; i <= random() % 3 && t > 0; ++i) {
+      const auto back =
+          static_cast<int32_t>(1 + random() % static_cast<uint32_t>(std::min(t, window)));
+      if (std::find(reads.begin(), reads.end(), t - back) == reads.end()) {
+        reads.push_back(t - back);
+        read[t - back] = true;
+      }
+    }
+    b.NewTask("task" + std::to_string(t), std::move(reads), {t});
+  }
+  for (int32_t t = 0; t < tasks; ++t) b.problem.storages[t].live_out = !read[t];
+  return std::move(b.problem);
+}
+
 }  // namespace onnx_memplan::testing
 
 #endif  // ONNX_MEMPLAN_TESTS_PLAN_GENERATED_NETWORKS_H_
