@@ -94,12 +94,39 @@ std::optional<Affine> FromArithmetic(const GraphEditor& editor, int32_t n) {
   return affine;
 }
 
+// A depthwise Conv of one tap scales each channel, and adds its bias.
+std::optional<Affine> FromDepthwise(const GraphEditor& editor, int32_t n) {
+  const NodeContext context = Context(editor, n);
+  const Tensor* weights = context.InputConstant(1);
+  const auto all = [](const std::vector<int64_t>& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
+  };
+  if (weights == nullptr || context.InputType(0) != context.OutputType(0) ||
+      weights->NumElements() != context.InputShape(0)[1] ||
+      context.Int("group", 1) != context.InputShape(0)[1] || !all(context.Ints("strides", {}), 1) ||
+      !all(context.Ints("pads", {}), 0)) {
+    return std::nullopt;
+  }
+  Affine affine = {.input = context.node().inputs[0], .axis = 1, .scale = {}, .shift = {}};
+  std::optional<std::vector<double>> scale = ToDoubles(*weights);
+  if (!scale) return std::nullopt;
+  affine.scale = *std::move(scale);
+  affine.shift.resize(affine.scale.size(), 0);
+  if (context.HasInput(2)) {
+    const Tensor* bias = context.InputConstant(2);
+    if (bias == nullptr) return std::nullopt;
+    affine.shift = *ToDoubles(*bias);
+  }
+  return affine;
+}
+
 }  // namespace
 
 std::optional<Affine> AsAffine(const GraphEditor& editor, int32_t n) {
   if (n < 0 || !editor.alive(n) || !editor.node(n).epilogue.empty()) return std::nullopt;
   const Node& node = editor.node(n);
   if (node.Is("BatchNormalization")) return FromBatchNormalization(editor, n);
+  if (node.Is("Conv")) return FromDepthwise(editor, n);
   const DType dtype = node.outputs.empty() || node.outputs[0] == kNoValue
                           ? DType::kBool
                           : editor.type(node.outputs[0]).dtype;

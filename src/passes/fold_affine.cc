@@ -270,6 +270,16 @@ WeightIndex IndexOf(const NodeContext& node, size_t i) {
   return transposed ? WeightIndex{i % columns, i / columns} : WeightIndex{i / columns, i % columns};
 }
 
+// A mere factor goes on through reshapes and transposes into a MatMul of two tensors.
+bool ScaleForward(GraphEditor& editor, const Affine& affine, int32_t n, ValueId from) {
+  if (!affine.uniform() || affine.shifts()) return false;
+  while (n >= 0 && (IsPlain(editor, n, "Reshape") || IsPlain(editor, n, "Transpose"))) {
+    from = editor.node(n).outputs[0];
+    n = editor.OnlyConsumer(from);
+  }
+  return n >= 0 && IsMatMul(editor, n) && ScaleMatMul(editor, n, affine.ScaleAt(0));
+}
+
 bool FoldForward(GraphEditor& editor, const Affine& affine, int32_t n, ValueId from) {
   const bool conv = IsPlain(editor, n, "Conv");
   const bool gemm = IsPlain(editor, n, "Gemm");
@@ -316,7 +326,13 @@ absl::StatusOr<int64_t> FoldAffineIntoConsumer(GraphEditor& editor) {
     if (!affine) continue;
     const ValueId output = editor.node(n).outputs[0];
     const int32_t consumer = editor.OnlyConsumer(output);
-    if (consumer >= 0 && FoldForward(editor, *affine, consumer, output)) ++rewrites;
+    if (consumer < 0) continue;
+    if (FoldForward(editor, *affine, consumer, output)) {
+      ++rewrites;
+    } else if (ScaleForward(editor, *affine, consumer, output)) {
+      editor.ReplaceUses(output, affine->input);
+      ++rewrites;
+    }
   }
   return rewrites;
 }

@@ -15,7 +15,8 @@ namespace onnx_memplan {
 // looked through. The new weights are computed in double.
 absl::StatusOr<int64_t> FoldAffineIntoProducer(GraphEditor& editor);
 
-// The same into the Conv or Gemm that alone reads the result; a shift only where nothing is padded.
+// The same into the Conv or Gemm that alone reads the result, a shift only where nothing is padded;
+// a factor into a MatMul, as com.microsoft's FusedMatMul.
 absl::StatusOr<int64_t> FoldAffineIntoConsumer(GraphEditor& editor);
 
 // (x * a) / b becomes x * (a / b), (x + a) - b becomes x + (a - b), for constants of one value.

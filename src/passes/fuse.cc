@@ -1,10 +1,12 @@
 #include "passes/fuse.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "ops/epilogue.h"
 #include "ops/op_def.h"
+#include "ops/target.h"
 #include "passes/match.h"
 #include "support/status_macros.h"
 
@@ -48,6 +50,24 @@ const OpDef* DefOf(const GraphEditor& editor, int32_t n) {
   return n < 0 ? nullptr : FindOp(editor.node(n).op_type, editor.node(n).domain);
 }
 
+// Whether there are kernels for node `n` with `epilogue` (and `residual`, if it has one) on every
+// target. Only for operands that are not known does it depend on the shapes; packing those that are
+// known, to find out, would be dear.
+bool CanLower(const GraphEditor& editor, int32_t n, const Epilogue& epilogue, ValueId residual) {
+  Node node = editor.node(n);
+  const bool empty = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+    return v != kNoValue && editor.type(v).NumElements() == 0;
+  });
+  const bool known = node.inputs.size() > 1 && editor.constant(node.inputs[1]) != nullptr;
+  if (known && !empty) return true;
+  if (epilogue.has_residual && !node.epilogue.has_residual) node.inputs.push_back(residual);
+  node.epilogue = epilogue;
+  const std::vector<Target>& targets = BuiltinTargets();
+  return std::all_of(targets.begin(), targets.end(), [&](const Target& target) {
+    return LowerNode(editor.graph(), node, target).ok();
+  });
+}
+
 // The value that `v` is a reshape of, through values that nothing else reads; `v` itself otherwise.
 ValueId BeforeReshapes(const GraphEditor& editor, ValueId v) {
   while (true) {
@@ -75,6 +95,10 @@ std::optional<ResidualChoice> ChooseResidual(const GraphEditor& editor, int32_t 
       !editor.node(producer).epilogue.empty() || editor.node(producer).outputs.size() != 1) {
     return std::nullopt;
   }
+  Epilogue epilogue = editor.node(n).epilogue;
+  epilogue.has_residual = true;
+  // Another operand of the same type stands for the residual, which may be reshaped first.
+  if (!CanLower(editor, producer, epilogue, sum)) return std::nullopt;
   // The producer must not have to wait for the other operand: its own inputs would live longer.
   const int32_t other_producer = editor.producer(other);
   if (other_producer >= 0 && !editor.Before(other_producer, producer)) return std::nullopt;
@@ -150,12 +174,12 @@ int32_t ActivationTarget(const GraphEditor& editor, ValueId v, int32_t reader) {
   return -1;
 }
 
-void SetActivation(GraphEditor& editor, int32_t n, const Epilogue& activation) {
-  Epilogue& epilogue = editor.epilogue(n);
+Epilogue WithActivation(Epilogue epilogue, const Epilogue& activation) {
   const bool silu = activation.activation == "QuickGelu" && activation.alpha == 1;
   epilogue.activation = silu ? "Silu" : activation.activation;
   epilogue.alpha = silu ? 0 : activation.alpha;
   epilogue.beta = activation.beta;
+  return epilogue;
 }
 
 bool FuseActivation(GraphEditor& editor, int32_t n) {
@@ -166,12 +190,14 @@ bool FuseActivation(GraphEditor& editor, int32_t n) {
   if (target < 0 || editor.type(editor.node(target).outputs[0]).dtype != DType::kFloat) {
     return false;
   }
+  const Epilogue epilogue = WithActivation(editor.node(target).epilogue, *activation);
+  if (!CanLower(editor, target, epilogue, kNoValue)) return false;
   if (editor.node(target).outputs[0] == input) {
     editor.TakeOutput(target, n);
   } else {
     editor.ReplaceUses(editor.node(n).outputs[0], input);
   }
-  SetActivation(editor, target, *activation);
+  editor.epilogue(target) = epilogue;
   return true;
 }
 

@@ -111,6 +111,43 @@ bool IsReshapeLike(const Node& node) {
   return Among(node, {"Reshape", "Squeeze", "Unsqueeze", "Flatten"});
 }
 
+namespace {
+
+// Operators whose results are not negative when their first operands are not.
+bool KeepsSign(const Node& node) {
+  return IsReshapeLike(node) ||
+         Among(node, {"Transpose", "Identity", "MaxPool", "AveragePool", "GlobalAveragePool",
+                      "GlobalMaxPool", "ReduceMax", "ReduceMean", "ReduceSum", "Slice", "Split",
+                      "Expand", "Tile"});
+}
+
+bool IsNonNegativeBelow(const GraphEditor& editor, ValueId v, int depth) {
+  constexpr int kMaxDepth = 8;
+  const int32_t n = editor.producer(v);
+  if (n < 0 || depth > kMaxDepth) return false;
+  const Node& node = editor.node(n);
+  const std::string& activation = node.epilogue.activation;
+  if (activation == "Relu" || activation == "Sigmoid" || activation == "HardSigmoid") return true;
+  if (activation == "Clip") return node.epilogue.alpha >= 0;
+  if (!node.epilogue.empty()) return false;
+  if (Among(node, {"Relu", "Sigmoid", "HardSigmoid", "Abs", "Softmax"})) return true;
+  if (node.Is("Clip") && Context(editor, n).HasInput(1)) {
+    const std::optional<double> low = UniformConstant(editor, node.inputs[1]);
+    return low && *low >= 0;
+  }
+  const bool joins = Among(node, {"Concat", "Add", "Mul", "Sum"});
+  if (!joins && !KeepsSign(node)) return false;
+  const size_t operands = joins ? node.inputs.size() : 1;
+  return std::all_of(node.inputs.begin(), node.inputs.begin() + static_cast<ptrdiff_t>(operands),
+                     [&](ValueId input) { return IsNonNegativeBelow(editor, input, depth + 1); });
+}
+
+}  // namespace
+
+bool IsNonNegative(const GraphEditor& editor, ValueId v) {
+  return IsNonNegativeBelow(editor, v, 0);
+}
+
 std::optional<Reduction> AsReduction(const GraphEditor& editor, int32_t n) {
   const NodeContext context = Context(editor, n);
   const Node& node = context.node();

@@ -35,6 +35,9 @@ std::optional<std::vector<double>> AlongAxis(const Tensor& tensor, const Shape& 
 // Constant integers at input `i`; nullopt when the input is omitted or not known.
 std::optional<std::vector<int64_t>> ConstantInts(const GraphEditor& editor, int32_t n, int32_t i);
 
+// No element of `v` is negative, whatever the graph's inputs are.
+bool IsNonNegative(const GraphEditor& editor, ValueId v);
+
 // `axis` in [0, rank), from ONNX's [-rank, rank).
 int64_t WrapAxis(int64_t axis, int64_t rank);
 

@@ -58,6 +58,7 @@ int32_t PassedInput(const GraphEditor& editor, int32_t n) {
   if (IsIdentityPermutation(editor, n)) return 0;
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return -1;
   if (const int32_t passed = NeutralArithmetic(editor, n); passed >= 0) return passed;
+  if (node.Is("Relu") && IsNonNegative(editor, node.inputs[0])) return 0;
   const bool by_type =
       node.Is("Cast") || node.Is("Expand") || node.Is("Tile") || IsReshapeLike(node);
   if (by_type) return 0;  // the caller compares types

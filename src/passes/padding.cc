@@ -63,23 +63,6 @@ bool IsZero(const std::vector<int64_t>& values) {
   return std::all_of(values.begin(), values.end(), [](int64_t value) { return value == 0; });
 }
 
-// No element of `v` is negative, whatever the input.
-bool IsNonNegative(const GraphEditor& editor, ValueId v) {
-  const int32_t n = editor.producer(v);
-  if (n < 0) return false;
-  const Node& node = editor.node(n);
-  const std::string& activation = node.epilogue.activation;
-  if (activation == "Relu" || activation == "Sigmoid") return true;
-  if (activation == "Clip") return node.epilogue.alpha >= 0;
-  if (!node.epilogue.empty()) return false;
-  if (node.Is("Relu") || node.Is("Sigmoid") || node.Is("Abs")) return true;
-  if (node.Is("Clip") && Context(editor, n).HasInput(1)) {
-    const std::optional<double> low = UniformConstant(editor, node.inputs[1]);
-    return low && *low >= 0;
-  }
-  return false;
-}
-
 // MaxPool ignores what it pads with itself, so the value must never be the maximum of a window that
 // holds an element of the image.
 bool NeverTheMaximum(const GraphEditor& editor, const SpatialPad& pad) {

@@ -12,7 +12,8 @@ namespace onnx_memplan {
 // Each gives the number of places that it changed.
 
 // Nodes that give their input: Identity, inference Dropout, Cast to the same type, Transpose in the
-// same order, empty Pad, whole Slice, Expand and Tile to the same shape, Concat of one, x + 0, ...
+// same order, empty Pad, whole Slice, Expand and Tile to the same shape, Concat of one, x + 0, Relu
+// of what is not negative, ...
 absl::StatusOr<int64_t> EliminateNoOps(GraphEditor& editor);
 
 // Flatten, Squeeze, Unsqueeze and Transpose that only moves dimensions of one element become

@@ -58,22 +58,6 @@ bool MergeWithInner(GraphEditor& editor, int32_t n, const Permutation& perm) {
 
 constexpr char kMicrosoft[] = "com.microsoft";
 
-bool AbsorbIntoGemm(GraphEditor& editor, int32_t n) {
-  bool changed = false;
-  for (size_t i = 0; i < 2; ++i) {
-    const int32_t transpose = editor.producer(editor.node(n).inputs[i]);
-    if (transpose < 0) continue;
-    const std::optional<Permutation> perm = AsPermutation(editor, transpose);
-    if (!perm || *perm != Permutation{1, 0}) continue;
-    const char* attribute = i == 0 ? "transA" : "transB";
-    const int64_t flipped = 1 - Context(editor, n).Int(attribute, 0);
-    editor.attributes(n)[attribute] = flipped;
-    editor.SetInput(n, i, editor.node(transpose).inputs[0]);
-    changed = true;
-  }
-  return changed;
-}
-
 // The last two dimensions change places, and no others.
 bool SwapsLastTwo(const Permutation& perm) {
   const auto rank = static_cast<int64_t>(perm.size());
@@ -88,18 +72,38 @@ bool IsMatMul(const Node& node) {
   return node.Is("MatMul") || (node.domain == kMicrosoft && node.op_type == "FusedMatMul");
 }
 
-bool AbsorbIntoMatMul(GraphEditor& editor, int32_t n) {
+// Rows of the product up to which it is cheaper to run down the columns of B where they are than to
+// bring B into rows first.
+constexpr int64_t kFewRows = 8;
+
+// Whether node `n`, a product, is still fast when operand `i` is read as it is before its
+// Transpose: kernels want either the rows of an unknown B, or the rows of A and the columns of B,
+// contiguous.
+bool IsWorthwhile(const GraphEditor& editor, int32_t n, size_t i) {
+  const NodeContext context = Context(editor, n);
+  if (context.InputConstant(1) != nullptr) return true;
+  if (i == 0) return context.Int("transB", 0) == 0;
+  const Shape& product = context.OutputShape(0);
+  const bool few_rows = product.size() < 2 || product[product.size() - 2] <= kFewRows;
+  const bool straightens = context.Int("transB", 0) != 0;
+  return straightens || (few_rows && context.Int("transA", 0) == 0);
+}
+
+// Gemm, MatMul, FusedMatMul.
+bool AbsorbIntoProduct(GraphEditor& editor, int32_t n) {
   bool changed = false;
-  for (size_t i = 0; i < 2; ++i) {
+  for (const size_t i : {size_t{1}, size_t{0}}) {
     const int32_t transpose = editor.producer(editor.node(n).inputs[i]);
     if (transpose < 0) continue;
     const std::optional<Permutation> perm = AsPermutation(editor, transpose);
-    if (!perm || !SwapsLastTwo(*perm)) continue;
+    if (!perm || !SwapsLastTwo(*perm) || !IsWorthwhile(editor, n, i)) continue;
     Node node = editor.node(n);
     const char* attribute = i == 0 ? "transA" : "transB";
     node.attributes[attribute] = 1 - Context(editor, n).Int(attribute, 0);
-    node.op_type = "FusedMatMul";
-    node.domain = kMicrosoft;
+    if (!node.Is("Gemm")) {
+      node.op_type = "FusedMatMul";
+      node.domain = kMicrosoft;
+    }
     node.inputs[i] = editor.node(transpose).inputs[0];
     editor.Replace(n, std::move(node));
     changed = true;
@@ -161,10 +165,10 @@ absl::StatusOr<int64_t> AbsorbTransposes(GraphEditor& editor) {
     if (const std::optional<Permutation> perm = AsPermutation(editor, n)) {
       if (MergeWithInner(editor, n, *perm)) ++rewrites;
     } else if (editor.node(n).Is("Gemm")) {
-      if (AbsorbIntoGemm(editor, n)) ++rewrites;
+      if (AbsorbIntoProduct(editor, n)) ++rewrites;
       ASSIGN_OR_RETURN(const bool absorbed, AbsorbIntoWeights(editor, n));
       if (absorbed) ++rewrites;
-    } else if (IsMatMul(editor.node(n)) && AbsorbIntoMatMul(editor, n)) {
+    } else if (IsMatMul(editor.node(n)) && AbsorbIntoProduct(editor, n)) {
       ++rewrites;
     }
   }

@@ -151,6 +151,25 @@ TEST(FoldAffine, ScaleBeforeConvGoesIntoItsWeightsAndShiftWhereNothingIsPadded) 
   }
 }
 
+TEST(FoldAffine, DepthwiseConvOfOneTapIsAScale) {
+  GraphMaker make;
+  ValueId v = make.Op("Relu", {make.Input({1, 4, 6, 6})});
+  v = make.Op("Conv", {v, make.Constant({4, 1, 1, 1}), make.Constant({4})},
+              {{"group", int64_t{4}}});
+  v = make.Op("Conv", {v, make.Constant({6, 4, 3, 3})});
+  v = make.Op("Conv", {v, make.Constant({6, 1, 1, 1})}, {{"group", int64_t{6}}});
+  make.Output(v);
+  EXPECT_EQ(Optimized(make.graph()).nodes.size(), 2u);
+}
+
+TEST(FoldAffine, FactorOfATensorGoesIntoTheProductThatReadsIt) {
+  GraphMaker make;
+  ValueId v = make.Op("Div", {make.Op("Tanh", {make.Input({1, 6, 8})}), make.Scalar(3)});
+  v = make.Op("Reshape", {v, make.Ints({2, 3, 8})});
+  make.Output(make.Op("MatMul", {v, make.Input({2, 8, 5})}));
+  EXPECT_EQ(Count(Optimized(make.graph()), "Div"), 0);
+}
+
 TEST(FoldAffine, ScaleAndShiftBeforeGemm) {
   for (const int64_t trans_b : {0, 1}) {
     GraphMaker make;

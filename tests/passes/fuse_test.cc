@@ -82,6 +82,20 @@ TEST(FuseActivations, ReachThroughReshapeAndTranspose) {
   EXPECT_EQ(Count(after, "Relu"), 0) << after.ToText();
 }
 
+TEST(FuseActivations, OnlyWhereThereIsAKernel) {
+  // A product of two unknown matrices, narrow and transposed: no fast kernel may take it.
+  for (const int64_t columns : {1, 2, 5, 7, 40}) {
+    for (const int64_t trans_b : {0, 1}) {
+      GraphMaker make;
+      const ValueId b = make.Input(trans_b != 0 ? Shape{columns, 6} : Shape{6, columns});
+      const ValueId y =
+          make.Op("Gemm", {make.Input({6, 3}), b}, {{"transA", int64_t{1}}, {"transB", trans_b}});
+      make.Output(make.Op("Relu", {make.Op("Add", {y, make.Input({3, columns})})}));
+      Optimized(make.graph());
+    }
+  }
+}
+
 TEST(FuseResidualAdd, GoesIntoTheLaterProducerWithTheActivationBehind) {
   GraphMaker make;
   const ValueId x = make.Op("Relu", {make.Input({1, 3, 4, 4})});

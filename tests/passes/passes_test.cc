@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "passes/graph_maker.h"
 
@@ -51,6 +53,16 @@ TEST(OptimizeGraph, NamesAreUniqueAndEachPassSaysWhatItDoes) {
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(OptimizeGraph, DocumentationHasEveryPassInOrder) {
+  std::ifstream file(ONNX_MEMPLAN_SOURCE_DIR "/docs/passes.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  size_t at = 0;
+  for (const PassInfo& pass : ListPasses()) {
+    at = text.find("\n| `" + std::string(pass.name) + "` |", at);
+    ASSERT_NE(at, std::string::npos) << pass.name;
+  }
 }
 
 TEST(OptimizeGraph, UntypedGraphIsTyped) {

@@ -36,6 +36,16 @@ TEST(EliminateNoOps, KeepsWhatChangesValuesOrShape) {
   EXPECT_EQ(after.nodes.size(), 4u) << after.ToText();
 }
 
+TEST(EliminateNoOps, ReluOfWhatIsNotNegative) {
+  GraphMaker make;
+  const ValueId x = make.Op("Relu", {make.Input({1, 2, 4, 4})});
+  const ValueId y = make.Op("Sigmoid", {make.Input({1, 2, 4, 4})});
+  const ValueId z = make.Op("Concat", {x, y}, {{"axis", int64_t{1}}});
+  make.Output(make.Op("Neg", {make.Op("Relu", {z})}));
+  make.Output(make.Op("Relu", {make.Op("Sub", {x, y})}));
+  EXPECT_EQ(Count(Optimized(make.graph(), {"eliminate-no-ops"}), "Relu"), 2);
+}
+
 TEST(EliminateNoOps, OutputKeepsItsNameWhenItsNodeGoes) {
   GraphMaker make;
   const ValueId x = make.Op("Relu", {make.Input({4})});
