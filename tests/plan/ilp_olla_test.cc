@@ -99,7 +99,9 @@ TEST(OllaPlannerTest, PlansEveryRandomProblemLegally) {
         (*MakePlanner("auto"))->Run(problem, {.time_limit_seconds = 1});
     ASSERT_TRUE(best.ok());
     EXPECT_LE(plan->lower_bound, best->arena_bytes) << "seed " << seed;
-    if (best->proven_optimal) EXPECT_GE(plan->arena_bytes, best->arena_bytes) << "seed " << seed;
+    if (best->proven_optimal) {
+      EXPECT_GE(plan->arena_bytes, best->arena_bytes) << "seed " << seed;
+    }
   }
 }
 

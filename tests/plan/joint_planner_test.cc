@@ -67,7 +67,7 @@ class BruteForce {
         }
         const int32_t step = std::max(InPlaceStep(a, b), InPlaceStep(b, a));
         if (step < 0) return true;
-        for (const std::pair<size_t, int32_t> side : {std::pair(a, step), std::pair(b, step)}) {
+        for (const std::pair<size_t, int32_t>& side : {std::pair(a, step), std::pair(b, step)}) {
           if (std::ranges::find(joined, side) != joined.end()) return true;
           joined.push_back(side);
         }
@@ -142,7 +142,9 @@ TEST(JointPlannerTest, EqualsBruteForceOverAllOrdersAndPackings) {
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
     const int64_t best = BruteForce(problem).SmallestArena(plan.arena_bytes);
     ASSERT_LE(plan.lower_bound, best) << "seed " << seed;
-    if (plan.proven_optimal) ASSERT_EQ(plan.arena_bytes, best) << "seed " << seed;
+    if (plan.proven_optimal) {
+      ASSERT_EQ(plan.arena_bytes, best) << "seed " << seed;
+    }
     ++total;
     proven += plan.proven_optimal ? 1 : 0;
     optimal += plan.arena_bytes == best ? 1 : 0;

@@ -97,7 +97,9 @@ TEST(SolveIlpTest, CancelledSearchClaimsNothing) {
   IlpModel model = Knapsack(7, 60);
   model.AddRow(10, {{0, 1}, {1, 1}, {2, 2}}, kIlpInfinity);  // not found at once
   const IlpResult result = SolveIlp(model, {.cancel = &cancel});
-  if (!result.values.empty()) EXPECT_TRUE(IsFeasible(model, result.values));
+  if (!result.values.empty()) {
+    EXPECT_TRUE(IsFeasible(model, result.values));
+  }
   EXPECT_LE(result.best_bound, result.objective);
 }
 
