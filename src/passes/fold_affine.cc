@@ -337,33 +337,4 @@ absl::StatusOr<int64_t> FoldAffineIntoConsumer(GraphEditor& editor) {
   return rewrites;
 }
 
-namespace {
-
-// Adds `inner`'s node and `outer`'s together when both only scale, or both only shift.
-bool MergePair(GraphEditor& editor, int32_t n, const Affine& outer, const Affine& inner) {
-  const bool scale = !outer.shifts() && !inner.shifts();
-  const bool shift = !outer.scales() && !inner.scales();
-  if (!scale && !shift) return false;
-  const double merged = scale ? outer.scale[0] * inner.scale[0] : outer.shift[0] + inner.shift[0];
-  const ValueId output = editor.node(n).outputs[0];
-  const ValueId constant =
-      editor.AddConstant(editor.value(output).name + (scale ? "_scale" : "_shift"),
-                         FromDoubles(editor.type(output).dtype, {}, {merged}));
-  editor.Replace(n, MakeNode(scale ? "Mul" : "Add", editor.node(n).name, {inner.input, constant}));
-  return true;
-}
-
-}  // namespace
-
-absl::StatusOr<int64_t> MergeScalars(GraphEditor& editor) {
-  int64_t rewrites = 0;
-  for (int32_t n = 0; n < editor.num_nodes(); ++n) {
-    const std::optional<Affine> outer = AsAffine(editor, n);
-    if (!outer || !outer->uniform() || editor.OnlyConsumer(outer->input) < 0) continue;
-    const std::optional<Affine> inner = AsAffine(editor, editor.producer(outer->input));
-    if (inner && inner->uniform() && MergePair(editor, n, *outer, *inner)) ++rewrites;
-  }
-  return rewrites;
-}
-
 }  // namespace onnx_memplan

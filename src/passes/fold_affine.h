@@ -22,6 +22,13 @@ absl::StatusOr<int64_t> FoldAffineIntoConsumer(GraphEditor& editor);
 // (x * a) / b becomes x * (a / b), (x + a) - b becomes x + (a - b), for constants of one value.
 absl::StatusOr<int64_t> MergeScalars(GraphEditor& editor);
 
+// Two affine nodes along the channels, one behind the other, become one BatchNormalization: one run
+// over the tensor instead of two. For those that could not be folded into weights.
+absl::StatusOr<int64_t> MergeAffine(GraphEditor& editor);
+
+// x + x * g becomes x * (g + 1), where the gate g is smaller than x and is broadcast.
+absl::StatusOr<int64_t> FactorGates(GraphEditor& editor);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PASSES_FOLD_AFFINE_H_

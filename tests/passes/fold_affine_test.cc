@@ -181,6 +181,41 @@ TEST(FoldAffine, ScaleAndShiftBeforeGemm) {
   }
 }
 
+TEST(MergeAffine, ScaleAndShiftThatStayAreOneNode) {
+  for (const bool uniform : {false, true}) {
+    GraphMaker make;
+    ValueId v = make.Op("Relu", {make.Input({2, 4, 6, 6})});
+    v = make.Op("Mul", {v, uniform ? make.Scalar(0.7) : make.Constant({4, 1, 1})});
+    v = make.Op("Add", {v, make.Scalar(0.3)});
+    v = make.Op("Sub", {v, make.Constant({1, 4, 1, 1})});
+    make.Output(make.Op("Tanh", {v}));
+    const Graph after = Optimized(make.graph());
+    EXPECT_EQ(after.nodes.size(), 3u) << after.ToText();
+    EXPECT_EQ(Count(after, "BatchNormalization"), 1);
+  }
+}
+
+TEST(MergeAffine, AlongAnotherDimensionStays) {
+  GraphMaker make;
+  ValueId v = make.Op("Relu", {make.Input({2, 4, 6, 5})});
+  v = make.Op("Mul", {v, make.Constant({5})});
+  make.Output(make.Op("Add", {v, make.Constant({5})}));
+  EXPECT_EQ(Optimized(make.graph()).nodes.size(), 3u);
+}
+
+TEST(FactorGates, GatedResidualIsOneProduct) {
+  for (int variant = 0; variant < 4; ++variant) {
+    GraphMaker make;
+    const ValueId x = make.Op("Relu", {make.Input({1, 4, 6, 6})});
+    const ValueId g = make.Op("Sigmoid", {make.Op("GlobalAveragePool", {x})});
+    const ValueId product = variant % 2 == 0 ? make.Op("Mul", {x, g}) : make.Op("Mul", {g, x});
+    make.Output(variant < 2 ? make.Op("Add", {x, product}) : make.Op("Add", {product, x}));
+    const Graph after = Optimized(make.graph());
+    const Node mul = Only(after, "Mul");
+    EXPECT_EQ(after.outputs[0], mul.outputs.at(0)) << after.ToText();
+  }
+}
+
 TEST(MergeScalars, ChainsOfOneKindBecomeOne) {
   GraphMaker make;
   ValueId v = make.Op("Relu", {make.Input({3, 4})});
