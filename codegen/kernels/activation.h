@@ -4,144 +4,157 @@
 #define MEMPLAN_KERNELS_ACTIVATION_H_
 
 #include "base.h"
+#include "lane_math.h"
+#include "lanes.h"
 
 namespace kernels {
 
-// Functors: Apply(x, alpha, beta) for a floating-point T, some for integers too. What alpha and
-// beta mean, if anything, is said at each; names are those of the ONNX attributes.
+// Functors: Apply(x, alpha, beta) for a floating-point T or a vector of floats, Relu for integers
+// too. What alpha and beta mean, if anything, is said at each; names are those of the ONNX
+// attributes.
 
-struct Relu {
+struct Relu : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x < T(0) ? T(0) : x;
+    return x < Splat<T>(0) ? Splat<T>(0) : x;
   }
 };
 
 // alpha: the lower bound; beta: the upper one, which wins where they cross.
-struct Clip {
+struct Clip : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float beta) {
-    const T above = x < T(alpha) ? T(alpha) : x;
-    return above > T(beta) ? T(beta) : above;
+    const T lower = Splat<T>(alpha);
+    const T upper = Splat<T>(beta);
+    const T above = x < lower ? lower : x;
+    return above > upper ? upper : above;
   }
 };
 
-struct LeakyRelu {
+struct LeakyRelu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x < T(0) ? T(alpha) * x : x;
+    return x < Splat<T>(0) ? Splat<T>(alpha) * x : x;
   }
 };
 
 // x above the threshold alpha, else 0.
-struct ThresholdedRelu {
+struct ThresholdedRelu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x <= T(alpha) ? T(0) : x;
+    return x <= Splat<T>(alpha) ? Splat<T>(0) : x;
   }
 };
 
-struct Elu {
+struct Elu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x < T(0) ? T(alpha) * (std::exp(x) - T(1)) : x;
+    return x < Splat<T>(0) ? Splat<T>(alpha) * (ExpOf(x) - Splat<T>(1)) : x;
   }
 };
 
 // beta: gamma.
-struct Selu {
+struct Selu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float beta) {
-    return T(beta) * (x <= T(0) ? T(alpha) * (std::exp(x) - T(1)) : x);
+    return Splat<T>(beta) * Elu::Apply(x, alpha, 0.0F);
   }
 };
 
-struct Celu {
+struct Celu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x < T(0) ? T(alpha) * (std::exp(x / T(alpha)) - T(1)) : x;
+    const T scale = Splat<T>(alpha);
+    return x < Splat<T>(0) ? scale * (ExpOf(x / scale) - Splat<T>(1)) : x;
   }
 };
 
-struct Sigmoid {
+struct Sigmoid : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return T(1) / (T(1) + std::exp(-x));
+    return SigmoidOf(x);
   }
 };
 
-struct Tanh {
+struct Tanh : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return std::tanh(x);
+    return TanhOf(x);
   }
 };
 
-struct HardSigmoid {
+struct HardSigmoid : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float beta) {
-    return Clip::Apply(T(alpha) * x + T(beta), 0.0F, 1.0F);
+    return Clip::Apply(Splat<T>(alpha) * x + Splat<T>(beta), 0.0F, 1.0F);
   }
 };
 
-struct HardSwish {
+struct HardSwish : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x * Clip::Apply(x * (T(1) / T(6)) + T(0.5), 0.0F, 1.0F);
+    return x * Clip::Apply(x * Splat<T>(1.0 / 6.0) + Splat<T>(0.5), 0.0F, 1.0F);
   }
 };
 
 // x * sigmoid(x), also called swish.
-struct Silu {
+struct Silu : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x / (T(1) + std::exp(-x));
+    return x / (Splat<T>(1) + ExpOf(-x));
   }
 };
 
 // x * sigmoid(alpha * x).
-struct QuickGelu {
+struct QuickGelu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x / (T(1) + std::exp(-T(alpha) * x));
+    return x / (Splat<T>(1) + ExpOf(Splat<T>(-alpha) * x));
   }
 };
 
-struct Gelu {
+struct Gelu : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));  // 1 / sqrt(2)
+    const T erf = ErfOf(x * Splat<T>(0.70710678118654752440));  // 1 / sqrt(2)
+    return Splat<T>(0.5) * x * (Splat<T>(1) + erf);
   }
 };
 
 // Gelu by the tanh approximation.
-struct GeluTanh {
+struct GeluTanh : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);  // sqrt(2 / pi)
-    return T(0.5) * x * (T(1) + std::tanh(inner));
+    const T root = Splat<T>(0.79788456080286535588);  // sqrt(2 / pi)
+    const T inner = root * (x + Splat<T>(0.044715) * x * x * x);
+    return Splat<T>(0.5) * x * (Splat<T>(1) + TanhOf(inner));
   }
 };
 
 // log(1 + exp(x)), without overflow for large x.
-struct Softplus {
+struct Softplus : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return Relu::Apply(x, 0.0F, 0.0F) + std::log1p(std::exp(-std::fabs(x)));
+    return Relu::Apply(x, 0.0F, 0.0F) + Log1pOfUnit(ExpOf(-AbsOf(x)));
   }
 };
 
-struct Softsign {
+struct Softsign : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x / (T(1) + std::fabs(x));
+    return x / (Splat<T>(1) + AbsOf(x));
   }
 };
 
-struct Mish {
+// x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2); the quotient is 1 in float long
+// before n overflows.
+struct Mish : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x * std::tanh(Softplus::Apply(x, 0.0F, 0.0F));
+    const T bound = Splat<T>(20);
+    const T e = ExpOf(x > bound ? bound : x);
+    const T n = e * (e + Splat<T>(2));
+    return x * (n / (n + Splat<T>(2)));
   }
 };
 
@@ -168,9 +181,10 @@ enum ActivationKind : int32_t {
   kMish,
 };
 
-// The activation `kind` of x. In generated code `kind` is a constant, and the switch vanishes.
+// The activation `kind` of x, an element or a vector. In generated code `kind` is a constant, and
+// the switch vanishes.
 template <class T>
-MEMPLAN_KERNEL T Activate(int32_t kind, T x, float alpha, float beta) {
+MEMPLAN_INLINE T Activate(int32_t kind, T x, float alpha, float beta) {
   switch (kind) {
     case kRelu:
       return Relu::Apply(x, alpha, beta);
@@ -211,6 +225,11 @@ MEMPLAN_KERNEL T Activate(int32_t kind, T x, float alpha, float beta) {
     default:
       return x;
   }
+}
+
+// y[i] = the activation `kind` of y[i].
+MEMPLAN_INLINE void ActivateRow(int32_t kind, int32_t count, float alpha, float beta, float* y) {
+  MapInLanes(count, y, y, [=](auto x) { return Activate(kind, x, alpha, beta); });
 }
 
 }  // namespace kernels

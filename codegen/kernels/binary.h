@@ -8,6 +8,7 @@
 #include "activation.h"
 #include "base.h"
 #include "element.h"
+#include "lanes.h"
 
 namespace kernels {
 
@@ -21,21 +22,47 @@ struct BinaryParams {
 };
 MEMPLAN_FIELDS(BinaryParams, rank, dims, a_strides, b_strides);
 
+// One row of the innermost dimension, whole vectors of it where the functor takes them; returns how
+// many elements are done.
+template <class T, class Function>
+MEMPLAN_INLINE int32_t BinaryRowInLanes(int32_t count, const T* a, int32_t a_step, const T* b,
+                                        int32_t b_step, T* y) {
+  int32_t i = 0;
+  if constexpr (Function::kTakesLanes && LanesOf<T>::kCount > 1) {
+    using V = typename LanesOf<T>::Type;
+    constexpr int32_t kStep = LanesOf<T>::kCount;
+    if (a_step == 0 && b_step == 0) return 0;
+    // A fixed operand is read before anything is written over it.
+    const T a_fixed = *a;
+    const T b_fixed = *b;
+    for (; i + kStep <= count; i += kStep) {
+      const V va = a_step != 0 ? Load<V>(a + i) : Splat<V>(a_fixed);
+      const V vb = b_step != 0 ? Load<V>(b + i) : Splat<V>(b_fixed);
+      Store(Function::Apply(va, vb), y + i);
+    }
+  }
+  return i;
+}
+
 // One row of the innermost dimension.
 template <class A, class B, class Y, class Function>
 MEMPLAN_KERNEL void BinaryRow(int32_t count, const A* a, int32_t a_step, const B* b, int32_t b_step,
                               Y* y) {
+  const A a_fixed = *a;
+  const B b_fixed = *b;
+  int32_t i = 0;
+  if constexpr (Function::kTakesLanes) {
+    i = BinaryRowInLanes<Y, Function>(count, a, a_step, b, b_step, y);
+  }
   if (a_step != 0 && b_step != 0) {
-    for (int32_t i = 0; i < count; ++i) y[i] = Function::Apply(a[i], b[i]);
+    for (; i < count; ++i) y[i] = Function::Apply(a[i], b[i]);
   } else if (a_step != 0) {
-    const B fixed = *b;
-    for (int32_t i = 0; i < count; ++i) y[i] = Function::Apply(a[i], fixed);
+    for (; i < count; ++i) y[i] = Function::Apply(a[i], b_fixed);
   } else if (b_step != 0) {
-    const A fixed = *a;
-    for (int32_t i = 0; i < count; ++i) y[i] = Function::Apply(fixed, b[i]);
+    for (; i < count; ++i) y[i] = Function::Apply(a_fixed, b[i]);
   } else {
-    const Y fixed = Function::Apply(*a, *b);
-    for (int32_t i = 0; i < count; ++i) y[i] = fixed;
+    const Y fixed = Function::Apply(a_fixed, b_fixed);
+    for (; i < count; ++i) y[i] = fixed;
   }
 }
 
@@ -63,21 +90,21 @@ MEMPLAN_KERNEL void Binary(const BinaryParams& p, const A* a, const B* b, Y* y) 
   }
 }
 
-struct Add {
+struct Add : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     return WrapAdd(a, b);
   }
 };
 
-struct Sub {
+struct Sub : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     return WrapSub(a, b);
   }
 };
 
-struct Mul {
+struct Mul : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     return WrapMul(a, b);
@@ -85,7 +112,7 @@ struct Mul {
 };
 
 // Integers truncate towards zero; division by zero, which has no value, gives zero.
-struct Div {
+struct Div : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     if constexpr (Element<T>::kIsFloat) {
@@ -99,7 +126,7 @@ struct Div {
 };
 
 // The remainder of the division that truncates: it has the sign of a. Zero for integers over zero.
-struct Fmod {
+struct Fmod : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     if constexpr (Element<T>::kIsFloat) {
@@ -112,7 +139,7 @@ struct Fmod {
 };
 
 // The remainder of the division that rounds down: it has the sign of b.
-struct Mod {
+struct Mod : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     const T remainder = Fmod::Apply(a, b);
@@ -122,7 +149,7 @@ struct Mod {
 };
 
 // a to the power of b, in a's type. Integers to integers wrap; to negative ones, truncate.
-struct Pow {
+struct Pow : TakesElements {
   template <class A, class B>
   static A Apply(A a, B b) {
     if constexpr (!Element<A>::kIsFloat && !Element<B>::kIsFloat) {
@@ -151,14 +178,14 @@ struct Pow {
   }
 };
 
-struct Max {
+struct Max : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     return NanMax(a, b);
   }
 };
 
-struct Min {
+struct Min : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     return NanMin(a, b);
@@ -166,15 +193,15 @@ struct Min {
 };
 
 // b: the slope below zero.
-struct PRelu {
+struct PRelu : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
-    return IsNegative(a) ? WrapMul(a, b) : a;
+    return a < Splat<T>(0) ? WrapMul(a, b) : a;
   }
 };
 
 // b: the bias.
-struct BiasGelu {
+struct BiasGelu : TakesLanes {
   template <class T>
   static T Apply(T a, T b) {
     return Gelu::Apply(a + b, 0.0F, 0.0F);
@@ -182,82 +209,82 @@ struct BiasGelu {
 };
 
 // Shifts of unsigned integers; all bits leave where the distance reaches the width.
-struct ShiftLeft {
+struct ShiftLeft : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     return b < T(8 * sizeof(T)) ? static_cast<T>(static_cast<Wide<T>>(a) << b) : T(0);
   }
 };
 
-struct ShiftRight {
+struct ShiftRight : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     return b < T(8 * sizeof(T)) ? static_cast<T>(static_cast<Wide<T>>(a) >> b) : T(0);
   }
 };
 
-struct BitwiseAnd {
+struct BitwiseAnd : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     return static_cast<T>(static_cast<Wide<T>>(a) & static_cast<Wide<T>>(b));
   }
 };
 
-struct BitwiseOr {
+struct BitwiseOr : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     return static_cast<T>(static_cast<Wide<T>>(a) | static_cast<Wide<T>>(b));
   }
 };
 
-struct BitwiseXor {
+struct BitwiseXor : TakesElements {
   template <class T>
   static T Apply(T a, T b) {
     return static_cast<T>(static_cast<Wide<T>>(a) ^ static_cast<Wide<T>>(b));
   }
 };
 
-struct LogicalAnd {
+struct LogicalAnd : TakesElements {
   static bool Apply(bool a, bool b) { return a && b; }
 };
 
-struct LogicalOr {
+struct LogicalOr : TakesElements {
   static bool Apply(bool a, bool b) { return a || b; }
 };
 
-struct LogicalXor {
+struct LogicalXor : TakesElements {
   static bool Apply(bool a, bool b) { return a != b; }
 };
 
-struct Equal {
+struct Equal : TakesElements {
   template <class T>
   static bool Apply(T a, T b) {
     return a == b;
   }
 };
 
-struct Greater {
+struct Greater : TakesElements {
   template <class T>
   static bool Apply(T a, T b) {
     return a > b;
   }
 };
 
-struct GreaterOrEqual {
+struct GreaterOrEqual : TakesElements {
   template <class T>
   static bool Apply(T a, T b) {
     return a >= b;
   }
 };
 
-struct Less {
+struct Less : TakesElements {
   template <class T>
   static bool Apply(T a, T b) {
     return a < b;
   }
 };
 
-struct LessOrEqual {
+struct LessOrEqual : TakesElements {
   template <class T>
   static bool Apply(T a, T b) {
     return a <= b;

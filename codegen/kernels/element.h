@@ -84,7 +84,7 @@ MEMPLAN_KERNEL T WrapAbs(T x) {
 template <class T>
 MEMPLAN_KERNEL T NanMax(T a, T b) {
   if constexpr (Element<T>::kIsFloat) {
-    return a > b || a != a ? a : b;
+    return a > b ? a : (a != a ? a : b);
   } else {
     return a > b ? a : b;
   }
@@ -93,7 +93,7 @@ MEMPLAN_KERNEL T NanMax(T a, T b) {
 template <class T>
 MEMPLAN_KERNEL T NanMin(T a, T b) {
   if constexpr (Element<T>::kIsFloat) {
-    return a < b || a != a ? a : b;
+    return a < b ? a : (a != a ? a : b);
   } else {
     return a < b ? a : b;
   }

@@ -105,8 +105,8 @@ MEMPLAN_INLINE void ScaleSums(V (&sums)[Rows][Vectors], float scale) {
 
 template <int Rows, int Vectors, class V>
 MEMPLAN_INLINE void ClampSums(V (&sums)[Rows][Vectors], float lowest, float highest) {
-  const V lower = V{} + lowest;
-  const V upper = V{} + highest;
+  const V lower = lowest - V{};
+  const V upper = highest - V{};
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
@@ -252,11 +252,7 @@ MEMPLAN_SHARED_FUNCTION void GemmPanel(int32_t rows, ptrdiff_t a_block_elements,
 template <int Kind>
 MEMPLAN_SHARED_FUNCTION void ActivateRows(int32_t rows, int32_t columns, ptrdiff_t row_stride,
                                           float alpha, float beta, float* y) {
-  for (int32_t r = 0; r < rows; ++r, y += row_stride) {
-    for (int32_t j = 0; j < columns; ++j) {
-      y[j] = Activate(Kind, y[j], alpha, beta);
-    }
-  }
+  for (int32_t r = 0; r < rows; ++r, y += row_stride) ActivateRow(Kind, columns, alpha, beta, y);
 }
 
 // ActivateRows for one ActivationKind, or nullptr where there is nothing to apply. In generated

@@ -4,6 +4,7 @@
 
 #include "base.h"
 #include "reduce.h"
+#include "softmax.h"
 
 namespace kernels {
 
@@ -31,7 +32,7 @@ struct FromScores {
   template <class T>
   static T LogProbability(int32_t count, int32_t stride, const T* x, int32_t target) {
     const auto element = [x, stride](int32_t c) { return x[c * stride]; };
-    const T highest = ReduceElements<T, MaxOf>(count, element);
+    const T highest = ReduceElements<T, ShiftOf>(count, element);
     const T sum = SumElements<T>(
         count, [element, highest](int32_t c) { return std::exp(element(c) - highest); });
     return x[target * stride] - highest - std::log(sum);

@@ -6,6 +6,8 @@
 #include "activation.h"
 #include "base.h"
 #include "element.h"
+#include "lane_math.h"
+#include "lanes.h"
 
 namespace kernels {
 
@@ -19,7 +21,7 @@ MEMPLAN_FIELDS(UnaryParams, count, alpha, beta);
 // y[i] = Function::Apply(x[i], alpha, beta).
 template <class T, class Function>
 MEMPLAN_KERNEL void Unary(const UnaryParams& p, const T* x, T* y) {
-  for (int32_t i = 0; i < p.count; ++i) y[i] = Function::Apply(x[i], p.alpha, p.beta);
+  MapRow<Function>(p.count, x, y, p.alpha, p.beta);
 }
 
 // The same with a truth value as the result.
@@ -30,14 +32,14 @@ MEMPLAN_KERNEL void UnaryPredicate(const UnaryParams& p, const T* x, bool* y) {
 
 // Functors; activations are in activation.h.
 
-struct Abs {
+struct Abs : TakesElements {
   template <class T>
   static T Apply(T x, float, float) {
     return WrapAbs(x);
   }
 };
 
-struct Neg {
+struct Neg : TakesElements {
   template <class T>
   static T Apply(T x, float, float) {
     return WrapNeg(x);
@@ -45,28 +47,28 @@ struct Neg {
 };
 
 // -1, 0, 1 or NaN.
-struct Sign {
+struct Sign : TakesElements {
   template <class T>
   static T Apply(T x, float, float) {
     return IsNegative(x) ? T(-1) : x > T(0) ? T(1) : x;
   }
 };
 
-struct Reciprocal {
+struct Reciprocal : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return T(1) / x;
+    return Splat<T>(1) / x;
   }
 };
 
-struct Square {
+struct Square : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
     return x * x;
   }
 };
 
-struct Cube {
+struct Cube : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
     return x * x * x;
@@ -74,7 +76,7 @@ struct Cube {
 };
 
 // Halves go to the even neighbour: the default rounding mode is assumed.
-struct Round {
+struct Round : TakesElements {
   template <class T>
   static T Apply(T x, float, float) {
     return std::nearbyint(x);
@@ -82,7 +84,7 @@ struct Round {
 };
 
 // x + beta below -alpha, x - beta above alpha, else 0.
-struct Shrink {
+struct Shrink : TakesElements {
   template <class T>
   static T Apply(T x, float alpha, float beta) {
     return x < -T(alpha) ? x + T(beta) : x > T(alpha) ? x - T(beta) : T(0);
@@ -90,18 +92,18 @@ struct Shrink {
 };
 
 // x / alpha.
-struct DivideByAlpha {
+struct DivideByAlpha : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x / T(alpha);
+    return x / Splat<T>(alpha);
   }
 };
 
-struct LogicalNot {
+struct LogicalNot : TakesElements {
   static bool Apply(bool x, float, float) { return !x; }
 };
 
-struct BitwiseNot {
+struct BitwiseNot : TakesElements {
   template <class T>
   static T Apply(T x, float, float) {
     return static_cast<T>(~static_cast<Wide<T>>(x));
@@ -124,9 +126,30 @@ struct IsInf {
   }
 };
 
-// The functions of <cmath> under their ONNX names.
+struct Exp : TakesLanes {
+  template <class T>
+  static T Apply(T x, float, float) {
+    return ExpOf(x);
+  }
+};
+
+struct Log : TakesLanes {
+  template <class T>
+  static T Apply(T x, float, float) {
+    return LogOf(x);
+  }
+};
+
+struct Erf : TakesLanes {
+  template <class T>
+  static T Apply(T x, float, float) {
+    return ErfOf(x);
+  }
+};
+
+// The other functions of <cmath> under their ONNX names.
 #define MEMPLAN_MATH_FUNCTOR_(Name, function) \
-  struct Name {                               \
+  struct Name : TakesElements {               \
     template <class T>                        \
     static T Apply(T x, float, float) {       \
       return std::function(x);                \
@@ -135,8 +158,6 @@ struct IsInf {
 MEMPLAN_MATH_FUNCTOR_(Ceil, ceil);
 MEMPLAN_MATH_FUNCTOR_(Floor, floor);
 MEMPLAN_MATH_FUNCTOR_(Sqrt, sqrt);
-MEMPLAN_MATH_FUNCTOR_(Exp, exp);
-MEMPLAN_MATH_FUNCTOR_(Log, log);
 MEMPLAN_MATH_FUNCTOR_(Sin, sin);
 MEMPLAN_MATH_FUNCTOR_(Cos, cos);
 MEMPLAN_MATH_FUNCTOR_(Tan, tan);
@@ -148,7 +169,6 @@ MEMPLAN_MATH_FUNCTOR_(Cosh, cosh);
 MEMPLAN_MATH_FUNCTOR_(Asinh, asinh);
 MEMPLAN_MATH_FUNCTOR_(Acosh, acosh);
 MEMPLAN_MATH_FUNCTOR_(Atanh, atanh);
-MEMPLAN_MATH_FUNCTOR_(Erf, erf);
 #undef MEMPLAN_MATH_FUNCTOR_
 
 }  // namespace kernels
