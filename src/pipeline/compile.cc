@@ -150,8 +150,12 @@ absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptio
 
 absl::StatusOr<CompiledModel> CompileModel(const std::string& path, const CompileOptions& options) {
   ASSIGN_OR_RETURN(LoadedModel model, LoadModel(path, options.load));
-  // The names that exporters give ("main_graph", "torch_jit") say nothing; the file's name does.
-  model.graph.name = std::filesystem::path(path).stem().string();
+  // The names that exporters give ("main_graph", "torch_jit") say nothing; the file's name does, or
+  // its folder's.
+  const std::filesystem::path file(path);
+  model.graph.name = file.stem() == "model" && file.has_parent_path()
+                         ? file.parent_path().filename().string()
+                         : file.stem().string();
   return CompileGraph(std::move(model), options);
 }
 

@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "plan/liveness.h"
+#include "plan/peak_estimate.h"
 #include "plan_build/memory_layout.h"
 #include "plan_build/program.h"
 #include "support/check.h"
@@ -195,7 +194,7 @@ absl::Status LowerNodes(const Graph& graph, const Target& target, const std::vec
 
 // Which concatenations to make in place. Each saves a copy and the time when both its parts and the
 // whole are live, but reserves the whole from its first part on. Start from the better of all and
-// none, then toggle one at a time while the peak of the program order falls.
+// none, then toggle one at a time while the peak that an order can be expected to reach falls.
 class ConcatChooser {
  public:
   ConcatChooser(const Graph& graph, const Target& target, const BuildOptions& options,
@@ -245,10 +244,7 @@ class ConcatChooser {
     const MemoryLayout layout = MakeMemoryLayout(graph_, aliases_, parts_allowed);
     ProblemBuilder builder(graph_, target_, options_, aliases_, lowerings_, layout);
     builder.Build();
-    const PlanProblem problem = builder.TakeProblem();
-    std::vector<int32_t> order(problem.tasks.size());
-    std::iota(order.begin(), order.end(), 0);
-    return PeakLiveBytes(problem, order);
+    return EstimatePeakBytes(builder.TakeProblem());
   }
 
   const Graph& graph_;
