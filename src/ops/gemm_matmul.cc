@@ -40,6 +40,9 @@ absl::StatusOr<GemmSizes> ReadGemmSizes(const NodeContext& node) {
 absl::StatusOr<std::vector<TensorType>> InferGemm(const NodeContext& node) {
   ASSIGN_OR_RETURN(const GemmSizes sizes, ReadGemmSizes(node));
   const Shape shape = {sizes.rows, sizes.columns};
+  if (node.HasInput(2) && node.InputDType(2) != node.InputDType(0)) {
+    return node.Invalid("C must have the element type of A");
+  }
   if (node.HasInput(2) && rules::Broadcast(node.InputShape(2), shape) != shape) {
     return node.Invalid(absl::StrCat("C of shape ", ShapeToString(node.InputShape(2)),
                                      " does not broadcast to ", ShapeToString(shape)));
