@@ -129,7 +129,7 @@ class RandomNetwork {
   void Step() {
     const ValueId x = Any();
     const Shape& shape = make_.ShapeOf(x);
-    switch (make_.Below(12)) {
+    switch (make_.Below(19)) {
       case 0:
       case 1:
         return Add(
@@ -151,9 +151,62 @@ class RandomNetwork {
         return AddNormalization(x);
       case 10:
         return Add(make_.Op("MatMul", {x, make_.Constant({shape.back(), 4})}));
+      case 11:
+        return Add(
+            make_.Op(Pick({"ReduceMean", "ReduceMax"}), {x, make_.Ints({make_.Below(2) - 2})}));
+      case 12:
+        return AddConcat(x);
+      case 13:
+        return Add(make_.Op("Slice", {x, make_.Ints({0}), make_.Ints({make_.Below(4) + 1}),
+                                      make_.Ints({make_.Below(2) - 1})}));
+      case 14:
+        return AddPadded(x);
+      case 15:
+        return AddGated(x);
+      case 16:
+        return Add(
+            make_.Op("Clip", {x, make_.Scalar(-1), make_.Scalar(make_.Below(2) == 0 ? 1 : 6)}));
+      case 17:
+        return AddProduct(x);
       default:
-        return Add(make_.Op("ReduceMean", {x, make_.Ints({-1})}));
+        return Add(make_.Op("Softmax", {x}, {{"axis", make_.Below(2) - 2}}));
     }
+  }
+
+  void AddConcat(ValueId x) {
+    const ValueId other = OtherOfShape(make_.ShapeOf(x));
+    const ValueId pair = make_.Op("Concat", {x, other}, {{"axis", int64_t{1}}});
+    if (make_.Below(2) == 0) return Add(pair);
+    Add(pair);
+    Add(make_.Op("Concat", {x, other, x}, {{"axis", int64_t{1}}}));
+  }
+
+  void AddPadded(ValueId x) {
+    if (make_.ShapeOf(x).size() != 4) return;
+    const ValueId y = make_.Op("Pad", {x, make_.Ints({0, 0, 1, 0, 0, 0, 0, 2})});
+    if (make_.Below(3) == 0) return Add(y);
+    if (make_.Below(2) == 0) return AddLinear(y);
+    if (make_.ShapeOf(y)[2] < 2 || make_.ShapeOf(y)[3] < 3) return Add(y);
+    Add(make_.Op(Pick({"MaxPool", "AveragePool"}), {y},
+                 {{"kernel_shape", std::vector<int64_t>{2, 3}}}));
+  }
+
+  void AddGated(ValueId x) {
+    if (make_.ShapeOf(x).size() != 4) return;
+    const ValueId gate = make_.Op("Sigmoid", {make_.Op("GlobalAveragePool", {x})});
+    const ValueId y = make_.Op("Mul", {x, gate});
+    Add(make_.Below(2) == 0 ? y : make_.Op("Add", {x, y}));
+  }
+
+  // Of two tensors that are not known.
+  void AddProduct(ValueId x) {
+    const Shape& shape = make_.ShapeOf(x);
+    std::vector<int64_t> perm(shape.size());
+    for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    const ValueId other = OtherOfShape(shape);
+    const ValueId swapped = make_.Op("Transpose", {other}, {{"perm", perm}});
+    Add(make_.Below(2) == 0 ? make_.Op("MatMul", {x, swapped}) : make_.Op("MatMul", {swapped, x}));
   }
 
   std::string_view Pick(const std::vector<std::string_view>& types) {
@@ -182,6 +235,7 @@ class RandomNetwork {
       return Add(make_.Op("Gemm", {x, make_.Constant({shape[1], 4}), make_.Constant({4})}));
     }
     const int64_t pad = make_.Below(2);
+    if (shape[2] == 0 || shape[3] == 0) return;
     Add(make_.Op("Conv", {x, make_.Constant({4, shape[1], 2 * pad + 1, 2 * pad + 1})},
                  {{"pads", std::vector<int64_t>(4, pad)}}));
   }
@@ -194,9 +248,9 @@ class RandomNetwork {
   }
 
   void Add(ValueId v) {
-    // Shapes that grow without end, or have one element left, lead nowhere.
     const Shape& shape = make_.ShapeOf(v);
-    if (shape.size() == 2 || shape.size() == 4) values_.push_back(v);
+    const bool small = TensorType{DType::kFloat, shape}.NumElements() <= 4096;
+    if (small && (shape.size() == 2 || shape.size() == 4)) values_.push_back(v);
   }
 
   GraphMaker make_;
