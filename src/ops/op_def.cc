@@ -1,5 +1,9 @@
 #include "ops/op_def.h"
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "ops/target.h"
 #include "support/check.h"
@@ -8,11 +12,53 @@
 namespace onnx_memplan {
 namespace {
 
+// Why an operator of ONNX cannot have a definition here; empty for those that just have none yet.
+std::string_view WhyImpossible(std::string_view type) {
+  constexpr std::string_view kDataDependent =
+      "the shape of its output depends on data that is only known at run time";
+  constexpr std::string_view kRandom = "its output is random";
+  constexpr std::string_view kNotTensors = "it works on sequences or optionals, not on tensors";
+  constexpr std::string_view kStrings = "it works on strings";
+  constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
+      {"NonMaxSuppression", kDataDependent},
+      {"Unique", kDataDependent},
+      {"Bernoulli", kRandom},
+      {"Multinomial", kRandom},
+      {"RandomNormal", kRandom},
+      {"RandomNormalLike", kRandom},
+      {"RandomUniform", kRandom},
+      {"RandomUniformLike", kRandom},
+      {"ConcatFromSequence", kNotTensors},
+      {"Optional", kNotTensors},
+      {"OptionalGetElement", kNotTensors},
+      {"OptionalHasElement", kNotTensors},
+      {"SequenceAt", kNotTensors},
+      {"SequenceConstruct", kNotTensors},
+      {"SequenceEmpty", kNotTensors},
+      {"SequenceErase", kNotTensors},
+      {"SequenceInsert", kNotTensors},
+      {"SequenceLength", kNotTensors},
+      {"SequenceMap", kNotTensors},
+      {"SplitToSequence", kNotTensors},
+      {"RegexFullMatch", kStrings},
+      {"StringConcat", kStrings},
+      {"StringNormalizer", kStrings},
+      {"StringSplit", kStrings},
+      {"TfIdfVectorizer", kStrings},
+  };
+  for (const auto& [name, reason] : kReasons) {
+    if (name == type) return reason;
+  }
+  return {};
+}
+
 absl::StatusOr<const OpDef*> Lookup(const NodeContext& context) {
   const Node& node = context.node();
   const OpDef* def = FindOp(node.op_type, node.domain);
-  if (def == nullptr) return context.Unsupported("the operator is not supported");
-  return def;
+  if (def != nullptr) return def;
+  const std::string_view reason = node.domain.empty() ? WhyImpossible(node.op_type) : "";
+  return context.Unsupported("the operator is not supported" +
+                             (reason.empty() ? "" : ": " + std::string(reason)));
 }
 
 absl::Status CheckArity(const NodeContext& context, const OpDef& def) {

@@ -27,7 +27,7 @@ inline std::vector<OpCase> AllCases() {
         ReduceCases, ArgTopKCumSumCases, SoftmaxCases,   NormalizationCases, LossCases,
         ShapeCases,  TransposeCases,     SlicePadCases,  ConcatSplitCases,   TileExpandCases,
         GatherCases, ScatterCases,       GeneratorCases, ResizeCases,        SamplingCases,
-        EinsumCases, QuantizeCases,      RecurrentCases}) {
+        EinsumCases, FourierCases,       QuantizeCases,  RecurrentCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;

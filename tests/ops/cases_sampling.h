@@ -128,6 +128,27 @@ inline std::vector<OpCase> EinsumCases() {
   };
 }
 
+inline std::vector<OpCase> FourierCases() {
+  const Tensor x = Floats({1, 4, 1}, {1, 2, 3, 4});
+  const Tensor transform = Floats({1, 4, 2}, {10, 0, -2, 2, -2, 0, -2, -2});
+  return {
+      {"DFT", {x}, {transform}},
+      {"DFT", {x}, {Floats({1, 3, 2}, {10, 0, -2, 2, -2, 0})}, {{"onesided", int64_t{1}}}},
+      {"DFT",
+       {transform, {}, Ints({}, {1})},
+       {Floats({1, 4, 2}, {1, 0, 2, 0, 3, 0, 4, 0})},
+       {{"inverse", int64_t{1}}}},
+      {"DFT", {x, Ints({}, {2})}, {Floats({1, 2, 2}, {3, 0, -1, 0})}},
+      {"STFT",
+       {x, Ints({}, {2}), Floats({2}, {1, 0.5F})},
+       {Floats({1, 2, 2, 2}, {2, 0, 0, 0, 5, 0, 1, 0})}},
+      {"STFT",
+       {x, Ints({}, {3}), {}, Ints({}, {1})},
+       {Floats({1, 2, 1, 2}, {1, 0, 4, 0})},
+       {{"onesided", int64_t{0}}}},
+  };
+}
+
 inline std::vector<OpCase> QuantizeCases() {
   const Tensor x = Floats({2, 2}, {-1, 0.5F, 1.5F, 1000});
   const Tensor scales = Floats({2}, {1, 0.5F});
