@@ -143,7 +143,7 @@ MEMPLAN_INLINE void DepthwiseRow(const DepthwiseParams& p, const DepthwiseTaps& 
       int32_t phase = 0;
 #pragma GCC unroll 5
       for (int tx = 0; tx < TapsX; ++tx) {
-        weights[ty * TapsX + tx] = V{} + taps.weights[ty * TapsX + tx];
+        weights[ty * TapsX + tx] = taps.weights[ty * TapsX + tx] - V{};
         at[ty * TapsX + tx] = row + static_cast<ptrdiff_t>(phase) * taps.phase_floats;
         for (phase += p.dilation[1]; phase >= p.stride[1]; phase -= p.stride[1]) ++row;
       }
@@ -152,7 +152,7 @@ MEMPLAN_INLINE void DepthwiseRow(const DepthwiseParams& p, const DepthwiseTaps& 
   for (int32_t ox = 0; ox < p.out_size[1]; ox += Lanes) {
     V sums[1][kVectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) sums[0][v] = V{} + bias;
+    for (int v = 0; v < kVectors; ++v) sums[0][v] = bias - V{};
     if constexpr (TapsY > 0) {
 #pragma GCC unroll 25
       for (int i = 0; i < TapsY * TapsX; ++i) {

@@ -17,12 +17,27 @@ template <int Lanes>
 struct Vector {
   typedef float Type __attribute__((vector_size(Lanes * 4)));
   typedef float InArray __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
+  typedef int32_t Ints __attribute__((vector_size(Lanes * 4)));
+  typedef int32_t IntsInArray __attribute__((vector_size(Lanes * 4), aligned(4), may_alias));
 };
 template <>
 struct Vector<1> {
   typedef float Type;
   typedef float InArray;
 };
+
+constexpr int32_t kLaneNumbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+// Sets to 0 the lanes of the vector at `values` from `count` on.
+template <int Width>
+MEMPLAN_INLINE void KeepFirst(int32_t count, float* values) {
+  using Ints = typename Vector<Width>::Ints;
+  using V = typename Vector<Width>::Type;
+  const Ints lanes = *reinterpret_cast<const typename Vector<Width>::IntsInArray*>(kLaneNumbers);
+  const V all = *reinterpret_cast<const typename Vector<Width>::InArray*>(values);
+  const V kept = lanes < Ints{} + count ? all : V{};
+  *reinterpret_cast<typename Vector<Width>::InArray*>(values) = kept;
+}
 
 // Floats in one vector where a kernel asks for `lanes`. Compilers keep vectors in memory where the
 // CPU has no vector unit; there, single floats fill its registers.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/depthwise.h"
+#include "kernels/depthwise_plane.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
@@ -100,6 +101,42 @@ KernelFunction DepthwiseFunction(int32_t taps) {
   return FunctionOf<&kernels::Depthwise<Lanes, 0, 0>>();
 }
 
+template <int Lanes>
+KernelFunction DepthwisePlaneFunction(int32_t taps) {
+  return taps == 3 ? FunctionOf<&kernels::DepthwisePlane<Lanes, 3, 3>>()
+                   : FunctionOf<&kernels::DepthwisePlane<Lanes, 5, 5>>();
+}
+
+// Chooses between a ring of rows (any kernel, least scratch) and a whole padded plane (fastest).
+// taps: the size of a square kernel that has its own instantiation, else 0.
+KernelCall ChooseDepthwise(const NodeContext& node, const Target& target,
+                           const kernels::DepthwiseParams& p, int32_t taps,
+                           int64_t* scratch_bytes) {
+  KernelCall call;
+  const int32_t plane_lanes = p.out_size[1] <= 4 ? 4 : 8;
+  const int64_t plane_bytes = kernels::DepthwisePlaneScratchBytes(p, plane_lanes);
+  const int64_t beside = node.InputType(0).Bytes() + node.OutputType(0).Bytes();
+  if (target.vector_floats >= 8 && taps > 0 && p.stride[1] <= 2 &&
+      plane_bytes <= std::max<int64_t>(4096, beside / 50)) {
+    call.header = "kernels/depthwise_plane.h";
+    call.name = absl::StrCat("kernels::DepthwisePlane<", plane_lanes, ", ", taps, ", ", taps, ">");
+    call.function =
+        plane_lanes == 8 ? DepthwisePlaneFunction<8>(taps) : DepthwisePlaneFunction<4>(taps);
+    *scratch_bytes = plane_bytes;
+    return call;
+  }
+  // Vectors that a row of outputs fills more than half.
+  int32_t lanes = 4;
+  while (lanes * 2 <= std::min(target.vector_floats, 16) && p.out_size[1] > lanes) lanes *= 2;
+  call.header = "kernels/depthwise.h";
+  call.name = absl::StrCat("kernels::Depthwise<", lanes, ", ", taps, ", ", taps, ">");
+  call.function = lanes == 16  ? DepthwiseFunction<16>(taps)
+                  : lanes == 8 ? DepthwiseFunction<8>(taps)
+                               : DepthwiseFunction<4>(taps);
+  *scratch_bytes = kernels::DepthwiseScratchBytes(p, lanes);
+  return call;
+}
+
 Lowering LowerDepthwise(const NodeContext& node, const Target& target,
                         const kernels::ConvParams& conv, const FusedActivation& fused) {
   kernels::DepthwiseParams p = {};
@@ -115,23 +152,14 @@ Lowering LowerDepthwise(const NodeContext& node, const Target& target,
     p.padding[i] = conv.padding[i + 1];
   }
   SetActivation(fused, &p);
-  // Vectors that a row of outputs fills at least in part more than half.
-  int32_t lanes = 4;
-  while (lanes * 2 <= std::min(target.vector_floats, 16) && p.out_size[1] > lanes) lanes *= 2;
-  const bool square3 = p.taps[0] == 3 && p.taps[1] == 3;
-  const bool square5 = p.taps[0] == 5 && p.taps[1] == 5;
-  const int32_t fixed = square3 ? 3 : square5 ? 5 : 0;
-  KernelCall call;
-  call.header = "kernels/depthwise.h";
-  call.name = absl::StrCat("kernels::Depthwise<", lanes, ", ", fixed, ", ", fixed, ">");
-  call.function = lanes == 16  ? DepthwiseFunction<16>(fixed)
-                  : lanes == 8 ? DepthwiseFunction<8>(fixed)
-                               : DepthwiseFunction<4>(fixed);
+  const bool square = p.taps[0] == p.taps[1] && (p.taps[0] == 3 || p.taps[0] == 5);
+  int64_t scratch_bytes = 0;
+  KernelCall call = ChooseDepthwise(node, target, p, square ? p.taps[0] : 0, &scratch_bytes);
   Lowering lowering = OneCall(std::move(call), p,
                               {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
                                ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
-  lowering.scratch_bytes = kernels::DepthwiseScratchBytes(p, lanes);
-  lowering.scratch_alignment = int64_t{4} * lanes;
+  lowering.scratch_bytes = scratch_bytes;
+  lowering.scratch_alignment = int64_t{4} * std::min(target.vector_floats, 16);
   return lowering;
 }
 

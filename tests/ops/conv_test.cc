@@ -207,9 +207,10 @@ TEST(Conv, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
     const RandomConv c = MakeRandomConv(random);
     for (const Target& target : BuiltinTargets()) names.insert(CheckConv(c, target));
   }
-  for (const char* kernel : {"ConvGemm<4, ", "ConvGemm<8, ", "ConvGemm<16, ", "ConvPointwise<4, ",
-                             "ConvPointwise<8, ", "ConvPointwise<16, ", "Depthwise<4, 3, 3",
-                             "Depthwise<8, 5, 5", "Depthwise<16, 0, 0", "MatMul<"}) {
+  for (const char* kernel :
+       {"ConvGemm<4, ", "ConvGemm<8, ", "ConvGemm<16, ", "ConvPointwise<4, ", "ConvPointwise<8, ",
+        "ConvPointwise<16, ", "Depthwise<4, 3, 3", "Depthwise<16, 0, 0", "DepthwisePlane<8, 3, 3",
+        "DepthwisePlane<8, 5, 5", "DepthwisePlane<4, ", "MatMul<"}) {
     EXPECT_THAT(names, Contains(HasSubstr(kernel)));
   }
 }
@@ -228,6 +229,25 @@ TEST(Conv, AddsBlocksOfChannelsThatDoNotFitThePanel) {
     for (int i = 0; i < 4; ++i) {
       FillIn(&c, random);
       for (const Target& target : BuiltinTargets()) CheckConv(c, target);
+    }
+  }
+}
+
+TEST(Conv, DepthwiseWithALargePlaneKeepsARingOfRows) {
+  std::mt19937 random(6);
+  for (const int64_t stride : {1, 2, 3}) {
+    RandomConv c;
+    c.groups = 2;
+    c.in_size = {70, 65};
+    c.taps = {5, 5};
+    c.stride = {stride, stride};
+    c.dilation = {1, 2};
+    c.pads = {2, 3, 2, 4};
+    for (int i = 0; i < 4; ++i) {
+      FillIn(&c, random);
+      for (const Target& target : BuiltinTargets()) {
+        EXPECT_THAT(CheckConv(c, target), HasSubstr("::Depthwise<"));
+      }
     }
   }
 }
