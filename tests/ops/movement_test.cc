@@ -49,7 +49,7 @@ Shape RandomShape(int64_t rank, int64_t largest, std::mt19937& random) {
   return shape;
 }
 
-Tensor Run(NodeUnderTest& node) {
+Tensor RunNode(NodeUnderTest& node) {
   absl::StatusOr<std::vector<Tensor>> outputs = node.Run(Generic());
   EXPECT_TRUE(outputs.ok()) << outputs.status();
   return outputs.ok() ? (*outputs)[0] : Tensor();
@@ -64,7 +64,7 @@ TEST(MovementTest, TransposePermutesEveryIndex) {
     std::iota(perm.begin(), perm.end(), 0);
     std::shuffle(perm.begin(), perm.end(), random);
     NodeUnderTest node("Transpose");
-    const Tensor y = Run(node.Input(x, false).Set("perm", perm));
+    const Tensor y = RunNode(node.Input(x, false).Set("perm", perm));
     ForEachIndex(y.shape(), [&](const std::vector<int64_t>& index) {
       std::vector<int64_t> source(perm.size());
       for (size_t i = 0; i < perm.size(); ++i) source[static_cast<size_t>(perm[i])] = index[i];
@@ -96,11 +96,11 @@ TEST(MovementTest, SliceTakesWhatPythonTakes) {
     const int64_t n = rank;
     std::vector<int64_t> axes(static_cast<size_t>(rank));
     std::iota(axes.begin(), axes.end(), 0);
-    const Tensor y = Run(node.Input(x, false)
-                             .Input(Ints({n}, starts), true)
-                             .Input(Ints({n}, ends), true)
-                             .Input(Ints({n}, axes), true)
-                             .Input(Ints({n}, steps), true));
+    const Tensor y = RunNode(node.Input(x, false)
+                                 .Input(Ints({n}, starts), true)
+                                 .Input(Ints({n}, ends), true)
+                                 .Input(Ints({n}, axes), true)
+                                 .Input(Ints({n}, steps), true));
     for (size_t a = 0; a < picked.size(); ++a) {
       ASSERT_EQ(y.shape()[a], static_cast<int64_t>(picked[a].size()));
     }
@@ -118,7 +118,8 @@ TEST(MovementTest, PadReflectsAndWrapsMoreThanOnce) {
   const Tensor x = Floats({3}, {1, 2, 3});
   const auto pad = [&](const char* mode) {
     NodeUnderTest node("Pad");
-    return Run(node.Input(x, false).Input(Ints({2}, {5, 4}), true).Set("mode", std::string(mode)));
+    return RunNode(
+        node.Input(x, false).Input(Ints({2}, {5, 4}), true).Set("mode", std::string(mode)));
   };
   EXPECT_EQ(pad("reflect"), Floats({12}, {2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2, 3}));
   EXPECT_EQ(pad("wrap"), Floats({12}, {2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1}));
@@ -134,8 +135,8 @@ TEST(MovementTest, PadsBothRowsAndColumnsOfAnyMode) {
       pads[3 + a] = RandomInt(pads[a] < 0 ? 0 : -1, 3, random);
     }
     NodeUnderTest node("Pad");
-    const Tensor y =
-        Run(node.Input(x, false).Input(Ints({6}, pads), true).Input(cases::ScalarFloat(-7), false));
+    const Tensor y = RunNode(
+        node.Input(x, false).Input(Ints({6}, pads), true).Input(cases::ScalarFloat(-7), false));
     ForEachIndex(y.shape(), [&](const std::vector<int64_t>& index) {
       std::vector<int64_t> source = index;
       bool inside = true;
@@ -152,7 +153,7 @@ TEST(MovementTest, GatherReadsRunTimeIndicesAndClampsThoseOutOfRange) {
   const Tensor x = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
   NodeUnderTest node("Gather");
   node.Input(x, false).Input(Ints({4}, {-1, 0, 9, -9}), false).Set("axis", int64_t{1});
-  EXPECT_EQ(Run(node), Floats({2, 4}, {3, 1, 3, 1, 6, 4, 6, 4}));
+  EXPECT_EQ(RunNode(node), Floats({2, 4}, {3, 1, 3, 1, 6, 4, 6, 4}));
 }
 
 TEST(MovementTest, KnownIndexOutOfRangeIsAnError) {
@@ -212,7 +213,7 @@ TEST(MovementTest, DimensionsThatMergeDoNotCountAsLoops) {
   NodeUnderTest node("Transpose");
   node.Input(Counting(Shape(9, 2)), false)
       .Set("perm", std::vector<int64_t>{4, 5, 6, 7, 8, 0, 1, 2, 3});
-  const Tensor y = Run(node);
+  const Tensor y = RunNode(node);
   EXPECT_EQ(y.As<float>()[1], 32);
 }
 
