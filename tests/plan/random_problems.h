@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "onnx_memplan/plan.h"
+#include "plan/order_model.h"
 #include "plan/problem.h"
 
 namespace onnx_memplan::testing {
@@ -95,6 +96,17 @@ inline void ForEachOrder(const PlanProblem& problem,
     }
   };
   extend();
+}
+
+// The least peak of any order, of the model alone: without what takes space at the ends only.
+inline int64_t SmallestModelPeak(const PlanProblem& problem, const OrderModel& model) {
+  OrderModel inner = model;
+  inner.first_step_bytes = inner.last_step_bytes = 0;
+  int64_t best = INT64_MAX;
+  ForEachOrder(problem, [&](const std::vector<int32_t>& order) {
+    best = std::min(best, OrderPeak(inner, order));
+  });
+  return best;
 }
 
 }  // namespace onnx_memplan::testing
