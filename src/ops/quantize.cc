@@ -22,7 +22,9 @@ absl::StatusOr<kernels::QuantizeParams> Channels(const NodeContext& node) {
   const Shape& scale = node.InputShape(1);
   if (node.Int("block_size", 0) != 0)
     return node.Unsupported("blocked quantisation is not supported");
-  if (node.HasInput(2) && node.InputShape(2) != scale) {
+  // Exporters mix scalars and vectors of one element.
+  if (node.HasInput(2) && node.InputShape(2) != scale &&
+      (node.InputType(1).NumElements() != 1 || node.InputType(2).NumElements() != 1)) {
     return node.Invalid("scale and zero point differ in shape");
   }
   kernels::QuantizeParams params = {1, 1, 1};
