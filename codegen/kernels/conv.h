@@ -58,12 +58,102 @@ constexpr int64_t PanelScratchBytes(int64_t block_channels, int64_t taps, int64_
   return block_channels * taps * columns * 4;
 }
 
-// Packs pixels [begin, begin + count) of the grid, for `channels` channels of x, into
+// The input that panels are packed from: a block of channels at elements[at], and how many elements
+// may be read from elements[0] on.
+struct PanelSource {
+  const float* elements;
+  ptrdiff_t at;
+  ptrdiff_t readable;
+  int32_t channels;
+};
+
+// Whether a tap sees all pixels of a tile, but for padding, at one distance in memory: the grid has
+// the rows and columns of the input.
+MEMPLAN_INLINE bool IsShifted(const PanelShape& shape) {
+  bool shifted = true;
+  for (int i = 0; i < 3; ++i) shifted = shifted && shape.axis[i].stride == 1;
+  for (int i = 1; i < 3; ++i) shifted = shifted && shape.axis[i].in_size == shape.axis[i].pixels;
+  return shifted;
+}
+
+// PackPanel for a shape that IsShifted: whole vectors, with padding masked out.
+template <int Lanes, int Columns>
+MEMPLAN_SHARED_FUNCTION void PackShiftedPanel(const PanelShape& shape, const PanelSource& x,
+                                              int32_t begin, int32_t count, float* panel) {
+  constexpr int kVectors = Columns / Lanes;
+  using V = typename Vector<Lanes>::Type;
+  using InArray = typename Vector<Lanes>::InArray;
+  using Ints = typename Vector<Lanes>::Ints;
+  using IntsInArray = typename Vector<Lanes>::IntsInArray;
+  // Where the pixels of the tile are; those past it are outside of everything.
+  int32_t at[3][Columns];
+  int32_t next[3] = {begin / shape.axis[2].pixels / shape.axis[1].pixels,
+                     begin / shape.axis[2].pixels % shape.axis[1].pixels,
+                     begin % shape.axis[2].pixels};
+  for (int32_t i = 0; i < Columns; ++i) {
+    for (int j = 0; j < 3; ++j) at[j][i] = i < count ? next[j] : INT32_MIN / 2;
+    if (++next[2] < shape.axis[2].pixels) continue;
+    next[2] = 0;
+    if (++next[1] < shape.axis[1].pixels) continue;
+    next[1] = 0;
+    ++next[0];
+  }
+  const ptrdiff_t row = shape.axis[2].in_size;
+  const ptrdiff_t plane = row * shape.axis[1].in_size;
+  const ptrdiff_t volume = plane * shape.axis[0].in_size;
+  const int32_t taps = shape.axis[0].taps * shape.axis[1].taps * shape.axis[2].taps;
+  for (int32_t tap = 0; tap < taps; ++tap) {
+    const int32_t t[3] = {tap / shape.axis[2].taps / shape.axis[1].taps,
+                          tap / shape.axis[2].taps % shape.axis[1].taps, tap % shape.axis[2].taps};
+    int32_t shift[3];
+    Ints inside[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) inside[v] = Ints{} - 1;
+#pragma GCC unroll 3
+    for (int j = 0; j < 3; ++j) {
+      shift[j] = shape.axis[j].first + t[j] * shape.axis[j].step;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const Ints in_at = *reinterpret_cast<const IntsInArray*>(&at[j][v * Lanes]) + shift[j];
+        inside[v] &= (in_at >= 0) & (in_at < shape.axis[j].in_size);
+      }
+    }
+    ptrdiff_t from = x.at + begin + shift[0] * plane + shift[1] * row + shift[2];
+    float* to = panel + static_cast<ptrdiff_t>(tap) * Columns;
+    for (int32_t c = 0; c < x.channels; ++c) {
+      if (from >= 0 && from + Columns <= x.readable) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const V all = *reinterpret_cast<const InArray*>(x.elements + from + v * Lanes);
+          const V kept = inside[v] ? all : V{};
+          *reinterpret_cast<InArray*>(to + v * Lanes) = kept;
+        }
+      } else {
+        int32_t keep[Columns];
+        for (int v = 0; v < kVectors; ++v) {
+          *reinterpret_cast<IntsInArray*>(&keep[v * Lanes]) = inside[v];
+        }
+        for (int32_t i = 0; i < Columns; ++i) to[i] = keep[i] != 0 ? x.elements[from + i] : 0.0F;
+      }
+      from += volume;
+      to += static_cast<ptrdiff_t>(taps) * Columns;
+    }
+  }
+}
+
+// Packs pixels [begin, begin + count) of the grid, for the channels of `source`, into
 // panel[channels * taps][Columns]; columns from count to a whole vector are set to 0.
 template <int Lanes, int Columns>
-MEMPLAN_SHARED_FUNCTION void PackPanel(const PanelShape& shape, const float* x, int32_t channels,
+MEMPLAN_SHARED_FUNCTION void PackPanel(const PanelShape& shape, const PanelSource& source,
                                        int32_t begin, int32_t count, float* panel) {
   constexpr int kWidth = VectorLanes(Lanes);
+  if constexpr (kWidth > 1) {
+    if (IsShifted(shape)) {
+      PackShiftedPanel<Lanes, Columns>(shape, source, begin, count, panel);
+      return;
+    }
+  }
+  const float* x = source.elements + source.at;
   const PanelAxis& zs = shape.axis[0];
   const PanelAxis& ys = shape.axis[1];
   const PanelAxis& xs = shape.axis[2];
@@ -94,7 +184,7 @@ MEMPLAN_SHARED_FUNCTION void PackPanel(const PanelShape& shape, const float* x, 
           if (inside) InsideRange(ix, xs.stride, xs.in_size, run, &low, &high);
           const float* from = x + (inside && low < high ? iz * plane + iy * row + ix : 0);
           float* to = panel + static_cast<ptrdiff_t>(tap) * Columns + done;
-          for (int32_t c = 0; c < channels; ++c) {
+          for (int32_t c = 0; c < source.channels; ++c) {
             CopyRun<kWidth>(from, xs.stride, low, high, run, to);
             from += volume;
             to += static_cast<ptrdiff_t>(taps) * Columns;
@@ -128,6 +218,9 @@ MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction act
   const int32_t pixels = Volume(p.out_size);
   const ptrdiff_t row_blocks =
       PackedWeights ? (p.out_channels + Rows - 1) / Rows * Rows : p.out_channels;
+  PanelSource source = {};
+  source.elements = x;
+  source.readable = static_cast<ptrdiff_t>(p.batch) * p.groups * p.in_channels * in_volume;
   TileArgs t = {};
   t.a_row_stride = depth;
   t.a_depth_stride = 1;
@@ -143,8 +236,8 @@ MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction act
       const ptrdiff_t out_channel = static_cast<ptrdiff_t>(group) * p.out_channels;
       const ptrdiff_t out_at =
           (static_cast<ptrdiff_t>(image) * p.groups * p.out_channels + out_channel) * pixels;
-      const float* in =
-          x + (static_cast<ptrdiff_t>(image) * p.groups + group) * p.in_channels * in_volume;
+      const ptrdiff_t in_at =
+          (static_cast<ptrdiff_t>(image) * p.groups + group) * p.in_channels * in_volume;
       for (int32_t pixel = 0; pixel < pixels; pixel += kPixels) {
         const int32_t count = pixels - pixel < kPixels ? pixels - pixel : kPixels;
         // Without a panel, vectors must not reach past the input: the last tile starts earlier.
@@ -161,9 +254,11 @@ MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction act
                 static_cast<ptrdiff_t>(c) * taps * (PackedWeights ? Rows : 1);
           t.b = panel;
           if constexpr (Packs) {
-            PackPanel<Lanes, kPixels>(shape, in + c * in_volume, channels, pixel, count, panel);
+            source.at = in_at + c * in_volume;
+            source.channels = channels;
+            PackPanel<Lanes, kPixels>(shape, source, pixel, count, panel);
           } else {
-            t.b = in + c * in_volume + start;
+            t.b = x + in_at + c * in_volume + start;
           }
           // Later blocks add to what the first one wrote.
           t.bias = c > 0 || bias == nullptr ? nullptr : bias + out_channel;

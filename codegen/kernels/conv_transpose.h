@@ -72,12 +72,12 @@ struct PhaseOutputs {
   int32_t step[3];
 };
 
-// One phase of one group of one image. weights: [ceil(out_channels / Rows)][in_channels * taps of
-// the phase][Rows].
+// One phase of one group of one image, whose first channel is at x. weights: [ceil(out_channels /
+// Rows)][in_channels * taps of the phase][Rows].
 template <int Lanes, int Rows, int Columns>
 MEMPLAN_SHARED_FUNCTION void ConvTransposePhase(const ConvTransposeParams& p,
                                                 const PanelShape& shape,
-                                                const PhaseOutputs& outputs, const float* x,
+                                                const PhaseOutputs& outputs, PanelSource x,
                                                 const float* weights, const float* bias,
                                                 const float* residual, float* panel, float* y) {
   constexpr int kPixels = Lanes * Columns;
@@ -86,6 +86,7 @@ MEMPLAN_SHARED_FUNCTION void ConvTransposePhase(const ConvTransposeParams& p,
   const int32_t height = shape.axis[1].pixels;
   const int32_t pixels = shape.axis[0].pixels * height * width;
   const ptrdiff_t in_volume = Volume(p.in_size);
+  const ptrdiff_t in_at = x.at;
   int32_t offsets[kPixels];
   TileArgs t = {};
   t.b = panel;
@@ -109,7 +110,9 @@ MEMPLAN_SHARED_FUNCTION void ConvTransposePhase(const ConvTransposeParams& p,
     for (int32_t c = 0; c < p.in_channels; c += p.block_channels) {
       const int32_t channels =
           p.in_channels - c < p.block_channels ? p.in_channels - c : p.block_channels;
-      PackPanel<Lanes, kPixels>(shape, x + c * in_volume, channels, pixel, count, panel);
+      x.at = in_at + c * in_volume;
+      x.channels = channels;
+      PackPanel<Lanes, kPixels>(shape, x, pixel, count, panel);
       t.depth = channels * taps;
       t.a = weights + static_cast<ptrdiff_t>(c) * taps * Rows;
       // Later blocks add to what the first one wrote.
@@ -126,7 +129,7 @@ MEMPLAN_SHARED_FUNCTION void ConvTransposePhase(const ConvTransposeParams& p,
 // [groups][...].
 template <int Lanes, int Rows, int Columns>
 MEMPLAN_SHARED_FUNCTION void ConvTransposeGroup(const ConvTransposeParams& p, int32_t group,
-                                                const float* x, const float* weights,
+                                                const PanelSource& x, const float* weights,
                                                 const float* bias, const float* residual,
                                                 float* panel, float* y) {
   const ptrdiff_t rows = (p.out_channels + Rows - 1) / Rows * Rows;
@@ -169,8 +172,9 @@ MEMPLAN_KERNEL void ConvTransposeGemm(const ConvTransposeParams& p, const float*
   for (int32_t image = 0; image < p.batch; ++image) {
     for (int32_t group = 0; group < p.groups; ++group) {
       const ptrdiff_t at = static_cast<ptrdiff_t>(image) * p.groups + group;
+      const PanelSource source = {x, at * group_in, p.batch * p.groups * group_in, 0};
       ConvTransposeGroup<Lanes, Rows, Columns>(
-          p, group, x + at * group_in, weights,
+          p, group, source, weights,
           bias == nullptr ? nullptr : bias + static_cast<ptrdiff_t>(group) * p.out_channels,
           residual == nullptr ? nullptr : residual + at * group_out, panel, y + at * group_out);
       if (activate != nullptr) {
