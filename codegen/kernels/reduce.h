@@ -218,20 +218,27 @@ MEMPLAN_KERNEL int32_t StridedOffset(int32_t flat, int32_t rank, const int32_t* 
   return rank > 0 ? offset + flat * strides[0] : offset;
 }
 
-// The innermost dimension is reduced.
+// The innermost dimension is reduced. Sums of rows are joined by blocks, see above.
 template <class T, class Reducer>
 MEMPLAN_KERNEL void ReduceRows(const ReduceParams& p, const T* x, T* y) {
+  using Acc = typename Reducer::template Acc<T>;
+  constexpr int32_t kBlock = 64;
   const int32_t results = NumIndices(p.kept_rank, p.kept_dims);
   const int32_t rows = NumIndices(p.reduced_rank, p.reduced_dims);
   for (int32_t k = 0; k < results; ++k) {
     const T* kept = x + StridedOffset(k, p.kept_rank, p.kept_dims, p.kept_strides);
-    typename Reducer::template Acc<T> acc = Reducer::template Init<T>();
-    for (int32_t r = 0; r < rows; ++r) {
-      const T* row = kept + StridedOffset(r, p.reduced_rank, p.reduced_dims, p.reduced_strides);
-      acc = Reducer::Merge(
-          acc, ReduceElements<T, Reducer>(p.inner, [row](int32_t i) { return row[i]; }));
+    Acc total = Reducer::template Init<T>();
+    for (int32_t begin = 0; begin < rows; begin += kBlock) {
+      const int32_t end = rows - begin < kBlock ? rows : begin + kBlock;
+      Acc acc = Reducer::template Init<T>();
+      for (int32_t r = begin; r < end; ++r) {
+        const T* row = kept + StridedOffset(r, p.reduced_rank, p.reduced_dims, p.reduced_strides);
+        const auto element = [row](int32_t i) { return row[i]; };
+        acc = Reducer::Merge(acc, ReduceElements<T, Reducer>(p.inner, element));
+      }
+      total = Reducer::Merge(total, acc);
     }
-    y[k] = Reducer::Finish(acc, p.reduced_count);
+    y[k] = Reducer::Finish(total, p.reduced_count);
   }
 }
 
