@@ -83,11 +83,17 @@ class Inferrer {
 
   // Behind a node that failed. Whether the operator exists can still be told.
   void VisitUntyped(Node node) {
-    if (FindOp(node.op_type, node.domain) == nullptr) {
-      return Fail(std::move(node),
-                  NodeContext(graph_, node).Unsupported("the operator is not supported"));
+    if (FindOp(node.op_type, node.domain) != nullptr) {
+      untyped_.push_back(std::move(node));
+      return;
     }
-    untyped_.push_back(std::move(node));
+    const absl::Status status = Explain(node, MissingOperator(graph_, node));
+    Fail(std::move(node), status);
+  }
+
+  // Why there is no definition; the lookup comes before any type is asked for.
+  static absl::Status MissingOperator(const Graph& graph, const Node& node) {
+    return InferTypes(graph, node).status();
   }
 
   void Fail(Node node, const absl::Status& status) {
@@ -102,9 +108,7 @@ class Inferrer {
       if (subgraph == nullptr) continue;
       for (const Node& inner : (*subgraph)->nodes) {
         if (FindOp(inner.op_type, inner.domain) == nullptr) {
-          problems_.Add(
-              **subgraph, inner,
-              NodeContext(**subgraph, inner).Unsupported("the operator is not supported"));
+          problems_.Add(**subgraph, inner, MissingOperator(**subgraph, inner));
         }
         AddProblemsOfSubgraphs(inner);
       }

@@ -294,6 +294,24 @@ TEST(LoadTest, BranchThatReturnsAnOuterValueIsACopy) {
   EXPECT_TRUE(loaded->graph.Verify(true).ok());
 }
 
+// What PyTorch's exporter writes: functions that ask for the rank, and use attributes in branches.
+TEST(LoadTest, FunctionsWithBranchesOnTheRankFold) {
+  auto loaded = Load(
+      ParseOnnx("g (float[4] x) => (float[4] y) { y = local.F<slope = 0.5>(x) }"
+                "<domain: \"local\", opset_import: [\"\" : 18, \"local\" : 1]>"
+                "IsScalar (a) => (c) { s = Shape(a) r = Size(s) z = Constant<value_int = 0>() "
+                "c = Equal(r, z) }"
+                "<domain: \"local\", opset_import: [\"\" : 18, \"local\" : 1]>"
+                "F <slope> (a) => (b) { c = local.IsScalar(a) b = If(c) <"
+                "then_branch = t () => (float u) { u = Nonsense(a) },"
+                "else_branch = e () => (float u) { u = LeakyRelu<alpha: float = @slope>(a) }> }"));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_TRUE(InferAndFold(loaded->graph).ok());
+  ASSERT_EQ(loaded->graph.nodes.size(), 1U);
+  EXPECT_EQ(loaded->graph.nodes[0].op_type, "LeakyRelu");
+  EXPECT_EQ(std::get<float>(loaded->graph.nodes[0].attributes.at("alpha")), 0.5F);
+}
+
 // Dimensions.
 
 TEST(LoadTest, AllOpenDimensionsAreListedWithTheirFlags) {
