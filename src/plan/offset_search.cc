@@ -65,10 +65,6 @@ class Search : public OffsetSearch {
  private:
   enum class Outcome : uint8_t { kFound, kFailed, kStopped };
 
-  struct Neighbour {
-    int32_t block;
-    T rise;  // the neighbour, when above, is at least so far above the offset of this block
-  };
   struct Candidate {
     T offset;
     int32_t block;
@@ -125,8 +121,13 @@ class Search : public OffsetSearch {
   std::vector<int32_t> conflicts_;
   std::vector<T> bytes_, alignment_, fixed_;
   std::vector<int32_t> first_section_, end_section_;
-  std::vector<int64_t> neighbour_begin_;
-  std::vector<Neighbour> neighbours_;
+  // Blocks that share a step: of block b, the entries from neighbour_begin_[b] to
+  // neighbour_end_[b].
+  std::vector<int64_t> neighbour_begin_, neighbour_end_;
+  std::vector<int32_t> neighbours_;
+  // How far above the offset of b its neighbour must at least be when it lies above; empty when all
+  // blocks are rectangles, which gives the bytes of b.
+  std::vector<T> rises_;
   std::vector<int32_t> twin_;  // the previous block of equal lifetime and size, or -1
   // Height in each section, at height_begin_[b] + (section - first_section); only of blocks that
   // are no rectangles, height_begin_ is -1 for the others.
@@ -273,7 +274,19 @@ void Search<T>::Rank(int32_t begin, int32_t end) {
 
 template <typename T>
 void Search<T>::BuildNeighbours() {
-  std::vector<std::vector<Neighbour>> lists(Index(count_));
+  const std::vector<int32_t> counts = ConflictCounts(source_);
+  neighbour_begin_.assign(Index(count_) + 1, 0);
+  for (size_t b = 0; b < counts.size(); ++b)
+    neighbour_begin_[b + 1] = neighbour_begin_[b] + counts[b];
+  neighbours_.resize(static_cast<size_t>(neighbour_begin_.back()));
+  neighbour_end_.assign(neighbour_begin_.begin(), neighbour_begin_.end() - 1);
+  const bool all_rectangles = heights_.empty();
+  if (!all_rectangles) rises_.resize(neighbours_.size());
+  const auto add = [&](int32_t b, int32_t other, T rise) {
+    const auto at = static_cast<size_t>(neighbour_end_[Index(b)]++);
+    neighbours_[at] = other;
+    if (!all_rectangles) rises_[at] = rise;
+  };
   std::vector<int32_t> by_start(Index(count_));
   std::iota(by_start.begin(), by_start.end(), 0);
   std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) {
@@ -284,32 +297,23 @@ void Search<T>::BuildNeighbours() {
     const int32_t first = first_section_[Index(b)];
     std::erase_if(live, [&](int32_t l) { return end_section_[Index(l)] <= first; });
     for (int32_t other : live) {
-      const int32_t end = std::min(end_section_[Index(b)], end_section_[Index(other)]);
-      if (height_begin_[Index(b)] < 0 && height_begin_[Index(other)] < 0) {
-        lists[Index(b)].push_back({other, bytes_[Index(b)]});
-        lists[Index(other)].push_back({b, bytes_[Index(other)]});
-        continue;
+      T rise_b = bytes_[Index(b)], rise_other = bytes_[Index(other)];  // of the one that lies below
+      if (height_begin_[Index(b)] >= 0 || height_begin_[Index(other)] >= 0) {
+        rise_b = rise_other = 0;
+        const int32_t end = std::min(end_section_[Index(b)], end_section_[Index(other)]);
+        for (int32_t s = first; s < end; ++s) {
+          const T hb = Height(b, s);
+          const T ho = Height(other, s);
+          if (hb == 0 || ho == 0) continue;
+          rise_b = std::max(rise_b, hb);
+          rise_other = std::max(rise_other, ho);
+        }
+        if (rise_b == 0) continue;  // one is in a gap of the other
       }
-      T rise_b = 0, rise_other = 0;  // of the one that lies below
-      for (int32_t s = first; s < end; ++s) {
-        const T hb = Height(b, s);
-        const T ho = Height(other, s);
-        if (hb == 0 || ho == 0) continue;
-        rise_b = std::max(rise_b, hb);
-        rise_other = std::max(rise_other, ho);
-      }
-      if (rise_b == 0) continue;  // one is in a gap of the other
-      lists[Index(b)].push_back({other, rise_b});
-      lists[Index(other)].push_back({b, rise_other});
+      add(b, other, rise_b);
+      add(other, b, rise_other);
     }
     live.push_back(b);
-  }
-  neighbour_begin_.assign(1, 0);
-  for (std::vector<Neighbour>& list : lists) {
-    std::sort(list.begin(), list.end(),
-              [](const Neighbour& a, const Neighbour& b) { return a.block < b.block; });
-    neighbours_.insert(neighbours_.end(), list.begin(), list.end());
-    neighbour_begin_.push_back(static_cast<int64_t>(neighbours_.size()));
   }
 }
 
@@ -525,10 +529,12 @@ bool Search<T>::Place(const Candidate& candidate, bool& left_trace) {
   stack_.push_back(b);
   AddToTotals(b, -1);
   raised_.clear();
-  const Neighbour* const end = neighbours_.data() + neighbour_begin_[Index(b) + 1];
-  for (const Neighbour* n = neighbours_.data() + neighbour_begin_[Index(b)]; n != end; ++n) {
-    const int32_t other = n->block;
-    T low = static_cast<T>(offset + n->rise);
+  const bool varies = !rises_.empty();
+  const T top = static_cast<T>(offset + bytes_[Index(b)]);
+  const auto end = static_cast<size_t>(neighbour_end_[Index(b)]);
+  for (auto n = static_cast<size_t>(neighbour_begin_[Index(b)]); n < end; ++n) {
+    const int32_t other = neighbours_[n];
+    T low = varies ? static_cast<T>(offset + rises_[n]) : top;
     if (low <= low_[Index(other)] || placed_[Index(other)]) continue;
     if (has_alignment_) {
       low = static_cast<T>((low + alignment_[Index(other)] - 1) & ~(alignment_[Index(other)] - 1));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/offset_search.h"
 #include "plan/pack_fit.h"
+#include "plan/pack_improve.h"
 #include "plan/pack_skyline.h"
 
 namespace onnx_memplan {
@@ -40,6 +42,7 @@ class Incumbent {
   bool enough() const {
     return has_packing_ && (best_.bytes <= enough_bytes_ || best_.bytes <= best_.lower_bound);
   }
+  bool has_packing() const { return has_packing_; }
   const Packing& best() const { return best_; }
   int64_t enough_bytes() const { return enough_bytes_; }
 
@@ -50,17 +53,26 @@ class Incumbent {
   Packing best_;
 };
 
-void RunPortfolio(const Blocks& blocks, const Deadline& deadline, Incumbent& incumbent) {
+void RunSkylines(const Blocks& blocks, const Deadline& deadline, Incumbent& incumbent) {
   struct Skyline {
     SkylineKey key;
     std::string_view name;
   };
+  const Deadline forever(std::numeric_limits<double>::infinity());
   for (const Skyline& skyline : {Skyline{SkylineKey::kArea, "skyline by area"},
                                  Skyline{SkylineKey::kSize, "skyline by size"},
                                  Skyline{SkylineKey::kDuration, "skyline by duration"}}) {
-    incumbent.Offer(SkylineOffsets(blocks, skyline.key, deadline), skyline.name);
+    // The first one is quick, and there must be a plan.
+    const Deadline& stop = incumbent.has_packing() ? deadline : forever;
+    incumbent.Offer(SkylineOffsets(blocks, skyline.key, stop), skyline.name);
     if (incumbent.enough()) return;
   }
+}
+
+// First-fit and best-fit in many orders. Returns the key by which first-fit did best.
+FitKey RunFits(const Blocks& blocks, const Deadline& deadline, Incumbent& incumbent) {
+  FitKey best_key = FitKey::kSize;
+  int64_t best_key_bytes = std::numeric_limits<int64_t>::max();
   struct Fit {
     FitKey key;
     FitRule rule;
@@ -79,11 +91,23 @@ void RunPortfolio(const Blocks& blocks, const Deadline& deadline, Incumbent& inc
       {FitKey::kDuration, FitRule::kBest, "best fit by duration"},
   };
   FitPlacer placer(blocks);
-  incumbent.Offer(placer.Place(PyramidOrder(blocks), FitRule::kFirst), "pyramid");
-  for (const Fit& fit : kFits) {
-    if (incumbent.enough() || deadline.expired()) return;
-    incumbent.Offer(placer.Place(PlacementOrder(blocks, fit.key), fit.rule), fit.name);
+  // Once there is a plan, the deadline counts.
+  const auto stop = [&] { return incumbent.has_packing() ? &deadline : nullptr; };
+  if (!incumbent.has_packing() || !deadline.expired()) {
+    incumbent.Offer(placer.Place(PyramidOrder(blocks), FitRule::kFirst, stop()), "pyramid");
   }
+  for (const Fit& fit : kFits) {
+    if (incumbent.enough() || deadline.expired()) return best_key;
+    std::vector<int64_t> offsets = placer.Place(PlacementOrder(blocks, fit.key), fit.rule, stop());
+    if (offsets.empty()) continue;
+    const int64_t bytes = PackedBytes(blocks, offsets);
+    if (fit.rule == FitRule::kFirst && bytes < best_key_bytes) {
+      best_key_bytes = bytes;
+      best_key = fit.key;
+    }
+    incumbent.Offer(std::move(offsets), fit.name);
+  }
+  return best_key;
 }
 
 struct NamedRanking {
@@ -154,9 +178,13 @@ class Restarts {
         // Little more than one dive.
         base_nodes_(2 * static_cast<int64_t>(blocks.blocks.size()) + 64) {}
 
-  void Run() {
-    // A dive by each fixed ranking: for most real networks the first one is enough.
+  // One short search by each fixed ranking: for most real networks the first one is enough.
+  void Dive() {
     for (const NamedRanking& named : fixed_) Probe(named, base_nodes_);
+  }
+
+  // Restarts until enough is found or a limit is met.
+  void Run() {
     size_t next_fixed = 0;
     for (int64_t i = 1; !Done(); ++i) {
       const int64_t length = LubyTerm(i);
@@ -218,22 +246,49 @@ class Restarts {
   int64_t probes_ = 0;
 };
 
+// Local search from the order in which first-fit did best.
+void Improve(const Blocks& blocks, const PackOptions& options, FitKey key, double seconds,
+             Incumbent& incumbent) {
+  const Deadline deadline(seconds, options.cancel);
+  FitPlacer placer(blocks);
+  const int64_t rounds = options.node_limit.has_value()
+                             ? *options.node_limit / static_cast<int64_t>(blocks.blocks.size())
+                             : std::numeric_limits<int64_t>::max();
+  incumbent.Offer(ImprovePlacementOrder(blocks, placer, PlacementOrder(blocks, key),
+                                        incumbent.enough_bytes(), rounds, options.seed, deadline),
+                  "local search on the order of placement");
+}
+
 }  // namespace
 
 Packing PackPortfolio(const Blocks& blocks, const PackOptions& options) {
   const Deadline deadline(options.time_limit_seconds, options.cancel);
   Incumbent incumbent(blocks, options.target_bytes);
-  RunPortfolio(blocks, deadline, incumbent);
+  RunSkylines(blocks, deadline, incumbent);
+  if (!incumbent.enough()) RunFits(blocks, deadline, incumbent);
   return incumbent.best();
 }
 
 Packing PackAuto(const Blocks& blocks, const PackOptions& options) {
   const Deadline deadline(options.time_limit_seconds, options.cancel);
   Incumbent incumbent(blocks, options.target_bytes);
-  RunPortfolio(blocks, deadline, incumbent);
-  if (!incumbent.enough() && !TooLargeToSearch(blocks)) {
-    Restarts(blocks, options, deadline, incumbent).Run();
+  RunSkylines(blocks, deadline, incumbent);
+  // Greedy packers cost as much as a dive of the search when there are many blocks, and help less.
+  constexpr size_t kLarge = 5000;
+  const bool large = blocks.blocks.size() > kLarge;
+  FitKey key = FitKey::kPeak;
+  if (!incumbent.enough() && !large) key = RunFits(blocks, deadline, incumbent);
+  std::optional<Restarts> restarts;
+  if (!incumbent.enough() && !deadline.expired() && !TooLargeToSearch(blocks)) {
+    restarts.emplace(blocks, options, deadline, incumbent);
+    restarts->Dive();
   }
+  if (!incumbent.enough() && !deadline.expired() && large) {
+    key = RunFits(blocks, deadline, incumbent);
+    const double share = restarts.has_value() ? 0.5 : 1.0;
+    Improve(blocks, options, key, deadline.remaining_seconds() * share, incumbent);
+  }
+  if (restarts.has_value()) restarts->Run();
   Packing packing = incumbent.best();
   if (packing.bytes == packing.lower_bound && packing.lower_bound > blocks.lower_bound) {
     packing.method += "; the search proved that fewer bytes are impossible";

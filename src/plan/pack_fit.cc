@@ -209,7 +209,7 @@ int64_t FitPlacer::LowestFit(const Block& block, FitRule rule) {
 }
 
 std::vector<int64_t> FitPlacer::Place(std::span<const int32_t> order, FitRule rule,
-                                      int64_t limit_bytes) {
+                                      const Deadline* deadline, int64_t limit_bytes) {
   MEMPLAN_CHECK(order.size() == blocks_.blocks.size());
   offsets_.assign(order.size(), -1);
   std::fill(placed_end_.begin(), placed_end_.end(), 0);
@@ -219,9 +219,16 @@ std::vector<int64_t> FitPlacer::Place(std::span<const int32_t> order, FitRule ru
     if (offsets_[b] + blocks_.blocks[b].bytes > limit_bytes) return {};
     if (!has_lists_) Mark(static_cast<int32_t>(b));
   }
+  int64_t work = 0;
   for (int32_t b : order) {
     const Block& block = blocks_.blocks[Index(b)];
     if (block.is_fixed()) continue;
+    constexpr int64_t kWorkBetweenChecks = 1'000'000;
+    work += static_cast<int64_t>(forbidden_.size()) + 100;
+    if (deadline != nullptr && work > kWorkBetweenChecks) {
+      if (deadline->expired()) return {};
+      work = 0;
+    }
     forbidden_.clear();
     if (has_lists_) {
       for (int32_t other : Neighbours(b)) {

@@ -47,8 +47,10 @@ class FitPlacer {
   explicit FitPlacer(const Blocks& blocks);
 
   // Offsets of all blocks when placed in `order` (a permutation; fixed blocks are placed first in
-  // any case). Gives up and returns an empty vector as soon as a block passes `limit_bytes`.
+  // any case). Gives up and returns an empty vector as soon as a block passes `limit_bytes`, or
+  // when `deadline` (may be null) expires.
   std::vector<int64_t> Place(std::span<const int32_t> order, FitRule rule,
+                             const Deadline* deadline = nullptr,
                              int64_t limit_bytes = std::numeric_limits<int64_t>::max());
   // The blocks that share a step with `block`, in no particular order; only with neighbour lists.
   std::span<const int32_t> Neighbours(int32_t block) const;
