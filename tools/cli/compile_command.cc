@@ -166,6 +166,11 @@ absl::Status RunCompile(const CompileArguments& arguments) {
     ASSIGN_OR_RETURN(options.arena_limit_bytes, ParseBytes(arguments.arena_limit));
   }
   ASSIGN_OR_RETURN(const CompiledModel model, CompileModel(arguments.model.model, options));
+  if (!arguments.output.quiet) {
+    for (const std::string& warning : model.info().warnings) {
+      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    }
+  }
   if (arguments.output.verbose) PrintPassRuns(model);
 
   std::vector<OutputFile> files;

@@ -27,6 +27,9 @@ absl::Status RunInspect(const ModelArguments& arguments) {
                 static_cast<long long>(version));
   }
   std::printf("sha256    %s\n", model.info.sha256.c_str());
+  for (const std::string& warning : model.info.warnings) {
+    std::printf("warning   %s\n", warning.c_str());
+  }
   std::puts("operators");
   for (const auto& [name, count] : model.info.operators) {
     std::printf("  %6lld  %s\n", static_cast<long long>(count), name.c_str());
