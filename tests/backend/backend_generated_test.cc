@@ -9,6 +9,7 @@
 //   backend_generated_test --flags="-O2 ..."  instead of the default flags
 //   backend_generated_test --min-pass=N       exit status 1 when fewer cases pass
 //   backend_generated_test --write=FILE       writes docs/operators.md
+//   backend_generated_test --stack            the largest stack frame (GCC)
 //   backend_generated_test -v                 a line for each case that does not pass
 //
 // Exit status: 0 when every case passes or is refused with a reason, 77 when there are no cases,
@@ -157,12 +158,21 @@ void Execute(Run& run, const Batches& batches) {
   run.outcome = run.bound == Bind::kNone ? Outcome::kPass : Outcome::kPassBound;
 }
 
-// One line: what is refused, without the node's name and shapes.
+// What is refused, without the node's name and shapes: "Loop: the operator is not supported" of
+// "...\n  node 'x' (Loop of int64 scalar): the operator is not supported".
 std::string Brief(const std::string& reason) {
-  std::string brief = reason;
-  // "no code can be generated for 1 node:\n  node 'x' (Op of ...): why"
-  if (const size_t at = brief.find("): "); at != std::string::npos) brief = brief.substr(at + 3);
-  brief = brief.substr(0, brief.find('\n'));
+  std::string brief = reason.substr(0, reason.find('\n'));
+  const size_t op = reason.find("' (");
+  const size_t op_end = reason.find(" of ", op);
+  const size_t why = reason.find("): ", op);
+  if (op != std::string::npos && op_end < why && why != std::string::npos) {
+    const std::string text = reason.substr(why + 3);
+    brief =
+        absl::StrCat(reason.substr(op + 3, op_end - op - 3), ": ", text.substr(0, text.find('\n')));
+  }
+  if (const size_t folder = brief.find("/model.onnx': "); folder != std::string::npos) {
+    brief = brief.substr(folder + 14);
+  }
   std::replace(brief.begin(), brief.end(), '|', '/');
   return brief.size() > 160 ? brief.substr(0, 160) + "..." : brief;
 }
@@ -294,6 +304,11 @@ int RunAll(const Flags& flags) {
   Row total;
   const std::map<std::string, Row> table = TableOf(runs, total);
   Print(table, total);
+  if (flags.batch.stack_usage) {
+    const Batches::Frame frame = batches.LargestFrame();
+    std::printf("largest stack frame: %ld bytes%s, %s\n", frame.bytes,
+                frame.bounded ? "" : " and NO bound", frame.function.c_str());
+  }
   if (!flags.write.empty()) WriteDocument(flags.write, table, total);
   const bool clean =
       total.of(Outcome::kWrong) + total.of(Outcome::kCrash) + total.of(Outcome::kCompileError) == 0;
@@ -307,6 +322,8 @@ int Main(int argc, char** argv) {
     const std::string value = arg.substr(arg.find('=') + 1);
     if (arg == "-v") {
       flags.verbose = true;
+    } else if (arg == "--stack") {
+      flags.batch.stack_usage = true;
     } else if (arg.starts_with("--filter=")) {
       flags.filter = value;
     } else if (arg.starts_with("--target=")) {

@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan::testing {
@@ -64,6 +67,7 @@ absl::Status WriteForBatch(const CompiledModel& model, const std::string& id,
 Batches::Batches(const TemporaryFolder& folder, const std::vector<std::string>& ids,
                  const BatchOptions& options)
     : folder_(folder), options_(options) {
+  if (options_.stack_usage) options_.flags += " -fstack-usage";
   options_.flags += " -I" ONNX_MEMPLAN_SOURCE_DIR "/tests/testing";
   std::atomic<size_t> next = 0;
   const auto work = [&] {
@@ -99,6 +103,24 @@ void Batches::CompileRange(std::span<const std::string> ids) {
     CompileRange(ids.first(ids.size() / 2));
     CompileRange(ids.subspan(ids.size() / 2));
   }
+}
+
+// A line of a .su file: "file:line:column:signature<TAB>bytes<TAB>static|dynamic|dynamic,bounded".
+Batches::Frame Batches::LargestFrame() const {
+  Frame largest;
+  std::set<std::string> names;
+  for (const auto& [id, name] : executables_) names.insert(name);
+  for (const std::string& name : names) {
+    const std::string usage = folder_.Read(absl::StrCat(name, "-", name, ".su"));
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(usage, '\n'))) {
+      const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+      if (fields.size() != 3 || absl::StrContains(fields[0], "batch_driver.h")) continue;
+      const Frame frame = {std::stol(fields[1]), fields[0], fields[2] != "dynamic"};
+      if (!largest.bounded) continue;
+      if (!frame.bounded || frame.bytes > largest.bytes) largest = frame;
+    }
+  }
+  return largest;
 }
 
 absl::Status Batches::CompileStatus(const std::string& id) const {

@@ -23,6 +23,8 @@ struct BatchOptions {
   std::string compiler = "g++";
   std::string flags =
       "-std=c++17 -O1 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-exceptions -fno-rtti";
+  // The compiler knows -fstack-usage (GCC): see LargestFrame.
+  bool stack_usage = false;
   size_t networks_per_batch = 40;
   size_t compilers_at_once = 2;
 };
@@ -41,6 +43,15 @@ class Batches {
   // Internal with the reason when it dies, returns an error or writes where it must not.
   absl::StatusOr<std::vector<Tensor>> Run(const std::string& id, std::span<const Tensor> inputs,
                                           std::span<const TensorType> output_types) const;
+
+  struct Frame {
+    int64_t bytes = 0;
+    std::string function;
+    bool bounded = true;
+  };
+  // The largest stack frame of the generated functions of all batches that compiled, an unbounded
+  // one if there is any. Needs BatchOptions::stack_usage.
+  Frame LargestFrame() const;
 
  private:
   void CompileRange(std::span<const std::string> ids);

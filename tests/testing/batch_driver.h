@@ -8,6 +8,16 @@
 #include <cstdlib>
 #include <cstring>
 
+// Reading around a buffer is as wrong as writing there; an address sanitizer sees both.
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define BATCH_CLOSE(memory, bytes) __asan_poison_memory_region(memory, bytes)
+#define BATCH_OPEN(memory, bytes) __asan_unpoison_memory_region(memory, bytes)
+#else
+#define BATCH_CLOSE(memory, bytes) static_cast<void>(0)
+#define BATCH_OPEN(memory, bytes) static_cast<void>(0)
+#endif
+
 namespace batch {
 
 struct Network {
@@ -33,14 +43,21 @@ inline unsigned char* NewBuffer(size_t bytes) {
   if (memory == nullptr) std::abort();
   std::memset(memory, kGuard, rounded);
   std::memset(memory + kGuardBytes, 0xFF, bytes);
+  BATCH_CLOSE(memory, kGuardBytes);
+  BATCH_CLOSE(memory + kGuardBytes + bytes, kGuardBytes);
   return memory + kGuardBytes;
 }
 
-inline bool GuardsAreIntact(const unsigned char* buffer, size_t bytes) {
+// Frees the buffer; false when something was written outside it.
+inline bool FreeIntact(unsigned char* buffer, size_t bytes) {
+  BATCH_OPEN(buffer - kGuardBytes, kGuardBytes);
+  BATCH_OPEN(buffer + bytes, kGuardBytes);
+  bool intact = true;
   for (size_t i = 0; i < kGuardBytes; ++i) {
-    if (*(buffer - 1 - i) != kGuard || *(buffer + bytes + i) != kGuard) return false;
+    intact = intact && *(buffer - 1 - i) == kGuard && *(buffer + bytes + i) == kGuard;
   }
-  return true;
+  std::free(buffer - kGuardBytes);
+  return intact;
 }
 
 inline int Fail(const char* what) {
@@ -73,19 +90,20 @@ inline int RunNetwork(const Network& network, const char* in_path, const char* o
   }
   unsigned char* arena = NewBuffer(network.arena_bytes);
   if (network.run(arena, const_inputs, void_outputs) != 0) return Fail("run() returned an error");
-  if (!GuardsAreIntact(arena, network.arena_bytes)) return Fail("wrote outside the arena");
-  for (size_t i = 0; i < network.num_inputs; ++i) {
-    if (!GuardsAreIntact(inputs[i], network.input_bytes[i])) return Fail("wrote around an input");
-  }
   std::FILE* out = std::fopen(out_path, "wb");
   if (out == nullptr) return Fail("cannot write the outputs");
   for (size_t i = 0; i < network.num_outputs; ++i) {
-    if (!GuardsAreIntact(outputs[i], network.output_bytes[i])) {
-      return Fail("wrote outside an output");
-    }
     std::fwrite(outputs[i], 1, network.output_bytes[i], out);
   }
-  return std::fclose(out) == 0 ? 0 : Fail("cannot write the outputs");
+  if (std::fclose(out) != 0) return Fail("cannot write the outputs");
+  if (!FreeIntact(arena, network.arena_bytes)) return Fail("wrote outside the arena");
+  for (size_t i = 0; i < network.num_inputs; ++i) {
+    if (!FreeIntact(inputs[i], network.input_bytes[i])) return Fail("wrote around an input");
+  }
+  for (size_t i = 0; i < network.num_outputs; ++i) {
+    if (!FreeIntact(outputs[i], network.output_bytes[i])) return Fail("wrote outside an output");
+  }
+  return 0;
 }
 
 // ID IN_FILE OUT_FILE.
