@@ -15,6 +15,9 @@
 namespace onnx_memplan {
 namespace {
 
+// CBC works with a tolerance of 1e-7 on each row; a bound of its is lowered by this share.
+constexpr double kBoundMargin = 1e-6;
+
 // The model with more precedence.
 OrderModel WithEdges(OrderModel model, const std::vector<std::pair<int32_t, int32_t>>& edges) {
   std::vector<std::pair<int32_t, int32_t>> preds;
@@ -367,7 +370,8 @@ OllaResult SolveOlla(const OrderModel& model, const OllaOptions& options) {
   }
   const bool valid = olla.full() && olla.complete() && edges.empty() && model.offers.empty();
   if (valid && std::isfinite(solved.best_bound)) {
-    const double units = std::ceil(solved.best_bound - 1e-5 * (1 + std::abs(solved.best_bound)));
+    const double units =
+        std::ceil(solved.best_bound - kBoundMargin * (1 + std::abs(solved.best_bound)));
     result.lower_bound =
         model.base_bytes + static_cast<int64_t>(std::max(0.0, units) * olla.unit());
   }

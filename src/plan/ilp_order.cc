@@ -14,6 +14,9 @@
 namespace onnx_memplan {
 namespace {
 
+// CBC works with a tolerance of 1e-7 on each row; a bound of its is lowered by this share.
+constexpr double kBoundMargin = 1e-6;
+
 // A linear expression: a constant and terms.
 struct Expression {
   double constant = 0;
@@ -306,8 +309,9 @@ IlpOrderResult SolveOrderIlp(const OrderModel& model, std::span<const int32_t> o
                       program.variables.size(), program.rows.size(), solved.nodes);
   const int64_t peak = OrderPeak(model, order);
   if (cumulative.exact() && std::isfinite(solved.best_bound)) {
-    // Bytes are whole units; the margin is CBC's tolerance.
-    const double units = std::ceil(solved.best_bound - 1e-5 * (1 + std::abs(solved.best_bound)));
+    // Bytes are whole units.
+    const double units =
+        std::ceil(solved.best_bound - kBoundMargin * (1 + std::abs(solved.best_bound)));
     result.lower_bound =
         model.base_bytes + static_cast<int64_t>(std::max(0.0, units) * cumulative.unit());
   }

@@ -29,8 +29,15 @@ constexpr int32_t kMaxEnumeratedTasks = 12;
 constexpr int64_t kMaxEnumeratedOrders = 20000;
 constexpr int kFewOrders = 24;
 constexpr int kManyOrders = 200;
-// Of the time that is left, for one search of offsets.
-constexpr double kShortShare = 0.003;
+// One search of offsets: the nodes decide, so that results do not depend on the machine; the share
+// of the time that is left is for problems so large that a node takes long.
+struct PackEffort {
+  int64_t nodes;
+  double time_share;
+};
+constexpr PackEffort kShort = {6'000, 0.05};
+constexpr PackEffort kMedium = {400'000, 0.2};
+constexpr PackEffort kLong = {1'000'000'000, 0.8};
 // Effort for one plain order.
 constexpr double kMaxBeamBytes = 4e8;
 constexpr int32_t kMaxSearchTasks = 4096;
@@ -87,10 +94,10 @@ class JointSearch {
       RETURN_IF_ERROR(EnumerateOrders());
       RETURN_IF_ERROR(TryPlainOrders());
       // A few other orders cost less than a long search for offsets, which costs less than many.
-      RETURN_IF_ERROR(TryOtherOrders(kFewOrders, kShortShare));
-      RETURN_IF_ERROR(PackAgain(0.1));
-      RETURN_IF_ERROR(TryOtherOrders(kManyOrders, 0.02));
-      RETURN_IF_ERROR(PackAgain(0.5));
+      RETURN_IF_ERROR(TryOtherOrders(kFewOrders, kShort));
+      RETURN_IF_ERROR(PackAgain(kMedium));
+      RETURN_IF_ERROR(TryOtherOrders(kManyOrders, kShort));
+      RETURN_IF_ERROR(PackAgain(kLong));
     }
     best_->lower_bound = std::min(lower_bound_, best_->arena_bytes);
     best_->proven_optimal = best_->arena_bytes == best_->lower_bound;
@@ -147,11 +154,12 @@ class JointSearch {
     Raise(result.lower_bound - slack, result.bound_by);
     order_method_ = result.found_by;
     tight_order_ = result.order;
-    return PackOrder(problem_, result.order, kShortShare);
+    return PackOrder(problem_, result.order, kShort);
   }
 
   // `problem` may lack some of the in-place options.
-  absl::Status PackOrder(const PlanProblem& problem, std::span<const int32_t> order, double share) {
+  absl::Status PackOrder(const PlanProblem& problem, std::span<const int32_t> order,
+                         const PackEffort& effort) {
     std::vector<int32_t> taken_before;
     bool first = true;
     for (const InPlacePolicy policy : {InPlacePolicy::kAtNeed, InPlacePolicy::kAll}) {
@@ -161,18 +169,19 @@ class JointSearch {
       first = false;
       taken_before = blocks.taken;
       RETURN_IF_ERROR(CheckFixedBlocks(blocks));
-      Pack(order, blocks, share);
+      Pack(order, blocks, effort);
     }
     return absl::OkStatus();
   }
 
-  Packing Pack(std::span<const int32_t> order, const Blocks& blocks, double share) {
-    PackOptions options{.node_limit = budget_.node_limit,
-                        .seed = budget_.seed,
-                        .threads = budget_.threads,
-                        .cancel = budget_.cancel,
-                        .target_bytes = lower_bound_};
-    options.time_limit_seconds = share * std::max(0.0, deadline_.remaining_seconds());
+  Packing Pack(std::span<const int32_t> order, const Blocks& blocks, const PackEffort& effort) {
+    PackOptions options{
+        .node_limit = std::min(budget_.node_limit.value_or(INT64_MAX), effort.nodes),
+        .seed = budget_.seed,
+        .threads = budget_.threads,
+        .cancel = budget_.cancel,
+        .target_bytes = lower_bound_};
+    options.time_limit_seconds = effort.time_share * std::max(0.0, deadline_.remaining_seconds());
     Packing packing = packer_->Pack(blocks, options);
     if (!best_.has_value() || packing.bytes < best_->arena_bytes) {
       best_ = MakePlan(problem_, order, blocks, packing.offsets);
@@ -195,7 +204,7 @@ class JointSearch {
           status = CheckFixedBlocks(blocks);
           if (!status.ok()) return false;
           if (blocks.order_bound >= best_->arena_bytes) return true;
-          const Packing packing = Pack(order, blocks, 0.2);
+          const Packing packing = Pack(order, blocks, kMedium);
           const int64_t bound = blocks.has_offers ? blocks.order_bound : packing.lower_bound;
           exact = exact && bound >= best_->arena_bytes;
           return !Done();
@@ -239,14 +248,14 @@ class JointSearch {
       const std::vector<int32_t> order = make();
       if (order.empty() || OrderPeak(model, order) >= best_->arena_bytes) continue;
       const int64_t before = best_->arena_bytes;
-      RETURN_IF_ERROR(PackOrder(problem_, order, kShortShare));
+      RETURN_IF_ERROR(PackOrder(problem_, order, kShort));
       if (best_->arena_bytes < before) order_method_ = "a plain order, better to pack";
     }
     return absl::OkStatus();
   }
 
   // Orders near the best one whose peak leaves room for a smaller arena.
-  absl::Status TryOtherOrders(int count, double share) {
+  absl::Status TryOtherOrders(int count, const PackEffort& effort) {
     const double until = 0.5 * deadline_.remaining_seconds();
     const Deadline deadline(until, budget_.cancel);
     const OrderModel model = MakeOrderModel(problem_);
@@ -260,7 +269,7 @@ class JointSearch {
       order = WalkOrder(model, std::move(order), limit, std::min(kMaxMoves, 2 * model.task_count),
                         i % 2 == 0 ? WalkRule::kShrinkArea : WalkRule::kAny, random_);
       const int64_t before = best_->arena_bytes;
-      RETURN_IF_ERROR(PackOrder(i % 4 < 2 ? problem_ : WithoutSomeOptions(), order, share));
+      RETURN_IF_ERROR(PackOrder(i % 4 < 2 ? problem_ : WithoutSomeOptions(), order, effort));
       if (best_->arena_bytes < before) order_method_ = "another order, better to pack";
     }
     return absl::OkStatus();
@@ -273,9 +282,9 @@ class JointSearch {
     return problem;
   }
 
-  absl::Status PackAgain(double share) {
+  absl::Status PackAgain(const PackEffort& effort) {
     if (Done()) return absl::OkStatus();
-    return PackOrder(problem_, tight_order_, share);
+    return PackOrder(problem_, tight_order_, effort);
   }
 
   const PlanProblem& problem_;
