@@ -236,7 +236,7 @@ std::string Prologue(const Api& api, const StepRenderer& steps) {
     out += api.caller_arena()
                ? absl::StrCat("  void* const arena = __builtin_assume_aligned(arena_memory, ",
                               api.macro, "_ARENA_ALIGNMENT);\n")
-               : "  void* const arena = arena_memory;\n";
+               : "  void* const arena = skeleton::Opaque(arena_memory);\n";
   }
   const std::string file = api.caller_weights() ? "weights_file" : api.name + "_weights_file";
   if (api.weights_in_file()) {
@@ -254,7 +254,7 @@ std::string Prologue(const Api& api, const StepRenderer& steps) {
                     api.weights_in_file()
                         ? absl::StrCat("At<unsigned char>(static_cast<const void*>(", file,
                                        "), skeleton::kWeightsHeaderBytes)")
-                        : "weights_memory",
+                        : "skeleton::Opaque(weights_memory)",
                     ";\n");
   }
   return out;
