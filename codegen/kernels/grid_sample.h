@@ -51,7 +51,8 @@ inline int32_t SampleIndex(const GridSampleParams& p, T at, int32_t dim) {
     // Halfway between elements cannot happen; rounding errors can.
     at = std::floor(at + T(0.5));
   }
-  return at < T(0) ? 0 : at > last ? dim - 1 : static_cast<int32_t>(at);
+  if (!(at > T(0))) return 0;
+  return at > last ? dim - 1 : static_cast<int32_t>(at);
 }
 
 // Up to four taps along one dimension.
