@@ -238,14 +238,12 @@ MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction act
           (static_cast<ptrdiff_t>(image) * p.groups * p.out_channels + out_channel) * pixels;
       const ptrdiff_t in_at =
           (static_cast<ptrdiff_t>(image) * p.groups + group) * p.in_channels * in_volume;
-      for (int32_t pixel = 0; pixel < pixels; pixel += kPixels) {
-        const int32_t count = pixels - pixel < kPixels ? pixels - pixel : kPixels;
-        // Without a panel, vectors must not reach past the input: the last tile starts earlier.
-        const int32_t vectors = (count + Lanes - 1) / Lanes * Lanes;
-        const int32_t start = Packs || pixel + vectors <= pixels ? pixel : pixels - vectors;
-        t.column_begin = pixel - start;
-        t.column_end = t.column_begin + count;
-        t.c = y + out_at + start;
+      for (int32_t pixel = 0; pixel < pixels;) {
+        // Without a panel, vectors must not reach past the input.
+        const ColumnTile tile = NextColumns<Lanes>(pixel, pixels, kPixels, !Packs);
+        t.column_begin = pixel - tile.start;
+        t.column_end = t.column_begin + tile.count;
+        t.c = y + out_at + tile.start;
         for (int32_t c = 0; c < p.in_channels; c += p.block_channels) {
           const int32_t channels =
               p.in_channels - c < p.block_channels ? p.in_channels - c : p.block_channels;
@@ -256,20 +254,21 @@ MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction act
           if constexpr (Packs) {
             source.at = in_at + c * in_volume;
             source.channels = channels;
-            PackPanel<Lanes, kPixels>(shape, source, pixel, count, panel);
+            PackPanel<Lanes, kPixels>(shape, source, pixel, tile.count, panel);
           } else {
-            t.b = x + in_at + c * in_volume + start;
+            t.b = x + in_at + c * in_volume + tile.start;
           }
           // Later blocks add to what the first one wrote.
           t.bias = c > 0 || bias == nullptr ? nullptr : bias + out_channel;
-          t.residual = c > 0 ? t.c : residual == nullptr ? nullptr : residual + out_at + start;
+          t.residual = c > 0 ? t.c : residual == nullptr ? nullptr : residual + out_at + tile.start;
           t.clamps = p.clamps != 0 && c + channels == p.in_channels;
           GemmPanel<Lanes, Rows, Columns, PackedWeights>(p.out_channels,
                                                          static_cast<ptrdiff_t>(depth) * Rows, t);
         }
         if (activate != nullptr) {
-          activate(p.out_channels, count, pixels, p.alpha, p.beta, t.c + t.column_begin);
+          activate(p.out_channels, tile.count, pixels, p.alpha, p.beta, t.c + t.column_begin);
         }
+        pixel += tile.count;
       }
     }
   }

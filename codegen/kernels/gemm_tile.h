@@ -248,6 +248,28 @@ MEMPLAN_SHARED_FUNCTION void GemmPanel(int32_t rows, ptrdiff_t a_block_elements,
   }
 }
 
+// The next tile of a panel of `total` columns, of which the first `done` are.
+struct ColumnTile {
+  int32_t count;  // columns that are new
+  int32_t start;  // where its vectors start: `done`, or before it
+};
+
+// Exact: vectors must not reach past `total` (at least Lanes). The last tile then starts earlier;
+// where that is not possible, because it is the first too, it has whole vectors only, and another
+// one follows.
+template <int Lanes>
+MEMPLAN_INLINE ColumnTile NextColumns(int32_t done, int32_t total, int32_t most, bool exact) {
+  ColumnTile tile = {total - done < most ? total - done : most, done};
+  if (!exact) return tile;
+  const int32_t vectors = (tile.count + Lanes - 1) / Lanes * Lanes;
+  if (vectors > total) {
+    tile.count = tile.count / Lanes * Lanes;
+  } else if (done + vectors > total) {
+    tile.start = total - vectors;
+  }
+  return tile;
+}
+
 // Applies the activation `Kind` to a matrix in place.
 template <int Kind>
 MEMPLAN_SHARED_FUNCTION void ActivateRows(int32_t rows, int32_t columns, ptrdiff_t row_stride,

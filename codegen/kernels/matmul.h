@@ -83,16 +83,14 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, const float* a, 
                                          const float* bias, const float* residual, float* c) {
   constexpr int kWidth = Lanes * Columns;
   TileArgs t = MatMulTileArgs(p);
-  for (int32_t column = 0; column < p.columns; column += kWidth) {
-    const int32_t count = p.columns - column < kWidth ? p.columns - column : kWidth;
-    const int32_t vectors = (count + Lanes - 1) / Lanes * Lanes;
-    // Vectors must not reach past an unpacked B: the last tile starts earlier.
-    const int32_t start = PackedB || column + vectors <= p.columns ? column : p.columns - vectors;
-    if constexpr (PackedB) t.b_depth_stride = vectors;
-    t.column_begin = column - start;
-    t.column_end = t.column_begin + count;
-    t.c = c + start;
-    const float* panel = b + (PackedB ? static_cast<ptrdiff_t>(column) * p.depth : start);
+  for (int32_t column = 0; column < p.columns;) {
+    // Vectors must not reach past an unpacked B.
+    const ColumnTile tile = NextColumns<Lanes>(column, p.columns, kWidth, !PackedB);
+    if constexpr (PackedB) t.b_depth_stride = (tile.count + Lanes - 1) / Lanes * Lanes;
+    t.column_begin = column - tile.start;
+    t.column_end = t.column_begin + tile.count;
+    t.c = c + tile.start;
+    const float* panel = b + (PackedB ? static_cast<ptrdiff_t>(column) * p.depth : tile.start);
     // At least once, so that products of depth 0 are written too.
     int32_t k = 0;
     do {
@@ -102,12 +100,13 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, const float* a, 
       // Later blocks add to what the first one wrote.
       t.bias = k > 0 || bias == nullptr
                    ? nullptr
-                   : bias + static_cast<ptrdiff_t>(start) * p.bias_column_stride;
-      t.residual = k > 0 ? t.c : residual == nullptr ? nullptr : residual + start;
+                   : bias + static_cast<ptrdiff_t>(tile.start) * p.bias_column_stride;
+      t.residual = k > 0 ? t.c : residual == nullptr ? nullptr : residual + tile.start;
       t.clamps = p.clamps != 0 && k + t.depth == p.depth;
       GemmPanel<Lanes, Rows, Columns, false>(p.rows, 0, t);
       k += t.depth;
     } while (k < p.depth);
+    column += tile.count;
   }
 }
 
