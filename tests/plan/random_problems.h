@@ -23,9 +23,9 @@ struct RandomProblemOptions {
 };
 
 // Storages with one or several writers, live_in, live_out and both; tasks with scratch, control
-// edges and in-place options, sensible or not. Equal seeds give equal problems.
-inline PlanProblem RandomProblem(uint32_t seed, const RandomProblemOptions& options = {}) {
-  std::mt19937 random(seed);
+// edges and in-place options, sensible or not. `random()` gives unsigned integers.
+template <typename Random>
+PlanProblem MakeRandomProblem(Random& random, const RandomProblemOptions& options) {
   const auto below = [&](int64_t bound) {
     return static_cast<int32_t>(random() % static_cast<uint64_t>(bound));
   };
@@ -72,6 +72,12 @@ inline PlanProblem RandomProblem(uint32_t seed, const RandomProblemOptions& opti
     }
   }
   return problem;
+}
+
+// Equal seeds give equal problems.
+inline PlanProblem RandomProblem(uint32_t seed, const RandomProblemOptions& options = {}) {
+  std::mt19937 random(seed);
+  return MakeRandomProblem(random, options);
 }
 
 // Calls `visit` with every legal order.
