@@ -12,34 +12,88 @@
 
 namespace onnx_memplan {
 
+namespace {
+
+// MatMul with a constant matrix.
+bool IsProjection(const GraphEditor& editor, int32_t n) {
+  if (!IsPlain(editor, n, "MatMul")) return false;
+  const Node& node = editor.node(n);
+  const Tensor* weights = editor.constant(node.inputs[1]);
+  const Shape& shape = editor.shape(node.inputs[0]);
+  const TensorType& output = editor.type(node.outputs[0]);
+  return weights != nullptr && weights->type().rank() == 2 && shape.size() >= 2 &&
+         output.dtype == DType::kFloat && output.NumElements() != 0 && shape.back() != 0;
+}
+
+absl::Status ProjectionToGemm(GraphEditor& editor, int32_t n) {
+  const std::vector<ValueId> inputs = editor.node(n).inputs;
+  const std::string name = editor.node(n).name;
+  const Shape shape = editor.shape(inputs[0]);
+  if (shape.size() == 2) {
+    editor.Replace(n, MakeNode("Gemm", name, inputs));
+    return absl::OkStatus();
+  }
+  const ValueId output = editor.node(n).outputs[0];
+  const std::string base = editor.value(output).name;
+  const int64_t rows = editor.type(inputs[0]).NumElements() / shape.back();
+  ASSIGN_OR_RETURN(const ValueId flat,
+                   EmitReshape(editor, n, inputs[0], {rows, shape.back()}, base + "_rows"));
+  ASSIGN_OR_RETURN(const ValueId product,
+                   editor.Emit(n, MakeNode("Gemm", name, {flat, inputs[1]}), base + "_gemm"));
+  const ValueId dims =
+      editor.AddConstant(base + "_shape", Tensor::VectorInt64(editor.shape(output)));
+  editor.Replace(n, MakeNode("Reshape", "", {product, dims}));
+  return absl::OkStatus();
+}
+
+// A product of two matrices that has no bias yet.
+bool TakesBias(const GraphEditor& editor, int32_t n) {
+  if (n < 0 || !editor.node(n).epilogue.empty()) return false;
+  const Node& node = editor.node(n);
+  if (node.Is("Gemm")) return node.inputs.size() == 2 || node.inputs[2] == kNoValue;
+  return node.Is("MatMul") && editor.type(node.inputs[0]).rank() == 2 &&
+         editor.type(node.inputs[1]).rank() == 2;
+}
+
+// Add of a bias, which need not be known, to a product of two matrices.
+bool AddToGemm(GraphEditor& editor, int32_t n) {
+  if (!IsPlain(editor, n, "Add")) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId sum = editor.node(n).inputs[i];
+    const ValueId bias = editor.node(n).inputs[1 - i];
+    const int32_t product = editor.producer(sum);
+    if (!TakesBias(editor, product) || editor.OnlyConsumer(sum) != n) continue;
+    const TensorType& type = editor.type(sum);
+    // Of the same shape it is a residual, which may be overwritten.
+    const bool residual = editor.constant(bias) == nullptr && editor.type(bias) == type;
+    if (type.dtype != DType::kFloat || residual || editor.type(editor.node(n).outputs[0]) != type ||
+        editor.type(bias).rank() > 2) {
+      continue;
+    }
+    const int32_t maker = editor.producer(bias);
+    if (maker >= 0 && !editor.Before(maker, product)) continue;
+    Node gemm = MakeNode("Gemm", editor.node(product).name,
+                         {editor.node(product).inputs[0], editor.node(product).inputs[1], bias});
+    gemm.attributes = editor.node(product).attributes;
+    gemm.attributes.erase("beta");
+    editor.Replace(product, std::move(gemm));
+    editor.TakeOutput(product, n);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 absl::StatusOr<int64_t> MatMulToGemm(GraphEditor& editor) {
   int64_t rewrites = 0;
   for (int32_t n = 0; n < editor.num_nodes(); ++n) {
-    if (!IsPlain(editor, n, "MatMul")) continue;
-    const std::vector<ValueId> inputs = editor.node(n).inputs;
-    const ValueId output = editor.node(n).outputs[0];
-    const Tensor* weights = editor.constant(inputs[1]);
-    const Shape shape = editor.shape(inputs[0]);
-    if (weights == nullptr || weights->type().rank() != 2 || shape.size() < 2 ||
-        editor.type(output).dtype != DType::kFloat || editor.type(output).NumElements() == 0 ||
-        shape.back() == 0) {
-      continue;
+    if (IsProjection(editor, n)) {
+      RETURN_IF_ERROR(ProjectionToGemm(editor, n));
+      ++rewrites;
+    } else if (AddToGemm(editor, n)) {
+      ++rewrites;
     }
-    ++rewrites;
-    if (shape.size() == 2) {
-      editor.Replace(n, MakeNode("Gemm", editor.node(n).name, inputs));
-      continue;
-    }
-    const std::string name = editor.node(n).name;
-    const std::string base = editor.value(output).name;
-    const int64_t rows = editor.type(inputs[0]).NumElements() / shape.back();
-    ASSIGN_OR_RETURN(const ValueId flat,
-                     EmitReshape(editor, n, inputs[0], {rows, shape.back()}, base + "_rows"));
-    ASSIGN_OR_RETURN(const ValueId product,
-                     editor.Emit(n, MakeNode("Gemm", name, {flat, inputs[1]}), base + "_gemm"));
-    const ValueId dims =
-        editor.AddConstant(base + "_shape", Tensor::VectorInt64(editor.shape(output)));
-    editor.Replace(n, MakeNode("Reshape", "", {product, dims}));
   }
   return rewrites;
 }

@@ -10,7 +10,7 @@
 namespace onnx_memplan {
 
 // MatMul with a constant matrix becomes Gemm, which takes a bias; of more than two dimensions,
-// between two reshapes, which are views.
+// between two reshapes, which are views. Add to a product of two matrices becomes Gemm's bias.
 absl::StatusOr<int64_t> MatMulToGemm(GraphEditor& editor);
 
 // Add of two tensors of one shape into the epilogue of the operand's producer that runs later.

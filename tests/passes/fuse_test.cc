@@ -96,6 +96,29 @@ TEST(FuseActivations, OnlyWhereThereIsAKernel) {
   }
 }
 
+TEST(MatMulToGemm, BiasNeedNotBeKnownNorTheMatrix) {
+  for (const Shape& bias : {Shape{5}, Shape{1, 5}, Shape{3, 1}, Shape{}}) {
+    for (const bool known : {false, true}) {
+      GraphMaker make;
+      const ValueId a = make.Input({3, 4});
+      const ValueId b = make.Input({4, 5});
+      const ValueId c = known ? make.Constant(bias) : make.Input(bias);
+      make.Output(make.Op("Add", {c, make.Op("MatMul", {a, b})}));
+      EXPECT_EQ(Optimized(make.graph()).nodes.size(), 1u);
+    }
+  }
+}
+
+TEST(MatMulToGemm, BiasThatEnlargesOrComesLaterIsAdded) {
+  GraphMaker make;
+  const ValueId a = make.Input({1, 4});
+  const ValueId product = make.Op("MatMul", {a, make.Input({4, 5})});
+  make.Output(make.Op("Add", {product, make.Input({3, 5})}));
+  const ValueId other = make.Op("MatMul", {a, make.Input({4, 5})});
+  make.Output(make.Op("Add", {other, make.Op("Exp", {make.Input({5})})}));
+  EXPECT_EQ(Count(Optimized(make.graph()), "Add"), 2);
+}
+
 TEST(FuseResidualAdd, GoesIntoTheLaterProducerWithTheActivationBehind) {
   GraphMaker make;
   const ValueId x = make.Op("Relu", {make.Input({1, 3, 4, 4})});

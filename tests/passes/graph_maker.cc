@@ -150,10 +150,14 @@ std::vector<std::string> Interface(const Graph& graph) {
 }  // namespace
 
 Graph Optimized(const Graph& graph, const std::vector<std::string>& names, double relative) {
-  Graph optimized = graph;
   PassOptions options;
   options.on = names;
   options.only_named = !names.empty();
+  return OptimizedWith(options, graph, relative);
+}
+
+Graph OptimizedWith(const PassOptions& options, const Graph& graph, double relative) {
+  Graph optimized = graph;
   const auto runs = OptimizeGraph(options, optimized);
   EXPECT_TRUE(runs.ok()) << runs.status();
   if (!runs.ok()) return optimized;

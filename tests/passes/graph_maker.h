@@ -62,6 +62,7 @@ Node Only(const Graph& graph, std::string_view op_type);
 // computes other outputs (to `relative` of the largest element).
 Graph Optimized(const Graph& graph, const std::vector<std::string>& names = {},
                 double relative = 1e-5);
+Graph OptimizedWith(const PassOptions& options, const Graph& graph, double relative = 1e-5);
 
 }  // namespace onnx_memplan::testing
 

@@ -279,6 +279,16 @@ TEST(OptimizeGraph, EachPassAloneKeepsTheOutputsOfRandomNetworks) {
   }
 }
 
+TEST(OptimizeGraph, AllPassesButOneKeepTheOutputsOfRandomNetworks) {
+  for (const PassInfo& pass : ListPasses()) {
+    if (pass.required) continue;
+    for (uint32_t seed = 3000; seed < 3020 && !HasFailure(); ++seed) {
+      SCOPED_TRACE(std::string(pass.name) + " off, seed " + std::to_string(seed));
+      OptimizedWith({.off = {std::string(pass.name)}}, RandomNetwork(seed).graph(), 1e-4);
+    }
+  }
+}
+
 TEST(OptimizeGraph, ASecondRunChangesNothing) {
   for (uint32_t seed = 2000; seed < 2050 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
