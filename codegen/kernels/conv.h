@@ -25,6 +25,7 @@ struct ConvParams {
   int32_t dilation[3];
   int32_t padding[3];      // before the first element
   int32_t block_channels;  // input channels in a panel
+  int32_t weights_once;    // 1: for each block of channels all pixels, not the other way round
   int32_t clamps;          // 1: the result is brought into [lowest, highest]
   int32_t activation;      // an ActivationKind, applied after that
   float lowest;
@@ -33,8 +34,8 @@ struct ConvParams {
   float beta;
 };
 MEMPLAN_FIELDS(ConvParams, batch, groups, in_channels, out_channels, in_size, out_size, taps,
-               stride, dilation, padding, block_channels, clamps, activation, lowest, highest,
-               alpha, beta);
+               stride, dilation, padding, block_channels, weights_once, clamps, activation, lowest,
+               highest, alpha, beta);
 
 // One axis of the grid of pixels that a panel is made of. Pixel q sees with tap t the input element
 // q * stride + first + t * step, or padding where there is none.
@@ -205,72 +206,108 @@ MEMPLAN_INLINE PanelShape ConvPanelShape(const ConvParams& p) {
   return shape;
 }
 
-// The loops of ConvGemm and ConvPointwise (Packs = false) over images, groups, pixels and channels.
+// One group of one image: its operands, and what does not change between its tiles.
+struct ConvGroup {
+  PanelShape shape;
+  PanelSource source;  // at: the group's first channel
+  const float* weights;
+  const float* bias;
+  const float* residual;
+  float* panel;
+  float* y;
+  TileArgs tile;
+};
+
+// Adds the products of the channels from `channel` on to the pixels of `tile`.
+template <int Lanes, int Rows, int Columns, bool PackedWeights, bool Packs>
+MEMPLAN_SHARED_FUNCTION void ConvBlock(const ConvParams& p, const ConvGroup& group,
+                                       const ColumnTile& tile, int32_t pixel, int32_t channel) {
+  const int32_t left = p.in_channels - channel;
+  const int32_t channels = left < p.block_channels ? left : p.block_channels;
+  const int32_t taps = Volume(p.taps);
+  const ptrdiff_t depth = static_cast<ptrdiff_t>(p.in_channels) * taps;
+  PanelSource source = group.source;
+  source.at += static_cast<ptrdiff_t>(channel) * Volume(p.in_size);
+  source.channels = channels;
+  TileArgs t = group.tile;
+  t.depth = channels * taps;
+  t.column_begin = pixel - tile.start;
+  t.column_end = t.column_begin + tile.count;
+  t.a = group.weights + static_cast<ptrdiff_t>(channel) * taps * (PackedWeights ? Rows : 1);
+  t.c = group.y + tile.start;
+  if constexpr (Packs) {
+    PackPanel<Lanes, Lanes * Columns>(group.shape, source, pixel, tile.count, group.panel);
+    t.b = group.panel;
+  } else {
+    t.b = source.elements + source.at + tile.start;
+  }
+  // Later blocks add to what the first one wrote.
+  t.bias = channel > 0 ? nullptr : group.bias;
+  t.residual = channel > 0                 ? t.c
+               : group.residual == nullptr ? nullptr
+                                           : group.residual + tile.start;
+  t.clamps = p.clamps != 0 && channels == left;
+  GemmPanel<Lanes, Rows, Columns, PackedWeights>(p.out_channels, depth * Rows, t);
+}
+
+// All tiles and blocks of channels of a group. With p.weights_once the blocks of channels are the
+// outer loop: their weights stay in a cache while all pixels pass. Else the pixels are: their
+// outputs stay.
+template <int Lanes, int Rows, int Columns, bool PackedWeights, bool Packs>
+MEMPLAN_INLINE void ConvTiles(const ConvParams& p, ActivateFunction activate,
+                              const ConvGroup& group) {
+  const int32_t pixels = Volume(p.out_size);
+  const int32_t passes =
+      p.weights_once != 0 ? (p.in_channels + p.block_channels - 1) / p.block_channels : 1;
+  for (int32_t pass = 0; pass < passes; ++pass) {
+    for (int32_t pixel = 0; pixel < pixels;) {
+      // Without a panel, vectors must not reach past the input.
+      const ColumnTile tile = NextColumns<Lanes, Columns>(pixel, pixels, !Packs);
+      int32_t channel = pass * p.block_channels;
+      do {
+        ConvBlock<Lanes, Rows, Columns, PackedWeights, Packs>(p, group, tile, pixel, channel);
+        channel += p.block_channels;
+      } while (p.weights_once == 0 && channel < p.in_channels);
+      if (activate != nullptr && pass == passes - 1) {
+        activate(p.out_channels, tile.count, pixels, p.alpha, p.beta, group.y + pixel);
+      }
+      pixel += tile.count;
+    }
+  }
+}
+
+// The loops of ConvGemm and ConvPointwise (Packs = false) over images and groups.
 template <int Lanes, int Rows, int Columns, bool PackedWeights, bool Packs>
 MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction activate,
                                        const float* x, const float* weights, const float* bias,
                                        const float* residual, float* panel, float* y) {
-  constexpr int kPixels = Lanes * Columns;
-  const PanelShape shape = ConvPanelShape(p);
-  const int32_t taps = Volume(p.taps);
-  const int32_t depth = p.in_channels * taps;
-  const ptrdiff_t in_volume = Volume(p.in_size);
-  const int32_t pixels = Volume(p.out_size);
-  const ptrdiff_t row_blocks =
+  const ptrdiff_t depth = static_cast<ptrdiff_t>(p.in_channels) * Volume(p.taps);
+  const ptrdiff_t in_elements = static_cast<ptrdiff_t>(p.in_channels) * Volume(p.in_size);
+  const ptrdiff_t out_elements = static_cast<ptrdiff_t>(p.out_channels) * Volume(p.out_size);
+  const ptrdiff_t weight_rows =
       PackedWeights ? (p.out_channels + Rows - 1) / Rows * Rows : p.out_channels;
-  PanelSource source = {};
-  source.elements = x;
-  source.readable = static_cast<ptrdiff_t>(p.batch) * p.groups * p.in_channels * in_volume;
-  TileArgs t = {};
-  t.a_row_stride = depth;
-  t.a_depth_stride = 1;
-  t.bias_row_stride = 1;
-  t.b_depth_stride = Packs ? kPixels : static_cast<int32_t>(in_volume);
-  t.c_row_stride = pixels;
-  t.alpha = 1;
-  t.beta = 1;
-  t.lowest = p.lowest;
-  t.highest = p.highest;
-  for (int32_t image = 0; image < p.batch; ++image) {
-    for (int32_t group = 0; group < p.groups; ++group) {
-      const ptrdiff_t out_channel = static_cast<ptrdiff_t>(group) * p.out_channels;
-      const ptrdiff_t out_at =
-          (static_cast<ptrdiff_t>(image) * p.groups * p.out_channels + out_channel) * pixels;
-      const ptrdiff_t in_at =
-          (static_cast<ptrdiff_t>(image) * p.groups + group) * p.in_channels * in_volume;
-      for (int32_t pixel = 0; pixel < pixels;) {
-        // Without a panel, vectors must not reach past the input.
-        const ColumnTile tile = NextColumns<Lanes>(pixel, pixels, kPixels, !Packs);
-        t.column_begin = pixel - tile.start;
-        t.column_end = t.column_begin + tile.count;
-        t.c = y + out_at + tile.start;
-        for (int32_t c = 0; c < p.in_channels; c += p.block_channels) {
-          const int32_t channels =
-              p.in_channels - c < p.block_channels ? p.in_channels - c : p.block_channels;
-          t.depth = channels * taps;
-          t.a = weights + static_cast<ptrdiff_t>(group) * row_blocks * depth +
-                static_cast<ptrdiff_t>(c) * taps * (PackedWeights ? Rows : 1);
-          t.b = panel;
-          if constexpr (Packs) {
-            source.at = in_at + c * in_volume;
-            source.channels = channels;
-            PackPanel<Lanes, kPixels>(shape, source, pixel, tile.count, panel);
-          } else {
-            t.b = x + in_at + c * in_volume + tile.start;
-          }
-          // Later blocks add to what the first one wrote.
-          t.bias = c > 0 || bias == nullptr ? nullptr : bias + out_channel;
-          t.residual = c > 0 ? t.c : residual == nullptr ? nullptr : residual + out_at + tile.start;
-          t.clamps = p.clamps != 0 && c + channels == p.in_channels;
-          GemmPanel<Lanes, Rows, Columns, PackedWeights>(p.out_channels,
-                                                         static_cast<ptrdiff_t>(depth) * Rows, t);
-        }
-        if (activate != nullptr) {
-          activate(p.out_channels, tile.count, pixels, p.alpha, p.beta, t.c + t.column_begin);
-        }
-        pixel += tile.count;
-      }
-    }
+  ConvGroup g = {};
+  g.shape = ConvPanelShape(p);
+  g.source.elements = x;
+  g.source.readable = p.batch * p.groups * in_elements;
+  g.panel = panel;
+  g.tile.a_row_stride = static_cast<int32_t>(depth);
+  g.tile.a_depth_stride = 1;
+  g.tile.b_depth_stride = Packs ? Lanes * Columns : Volume(p.in_size);
+  g.tile.bias_row_stride = 1;
+  g.tile.c_row_stride = Volume(p.out_size);
+  g.tile.alpha = 1;
+  g.tile.beta = 1;
+  g.tile.lowest = p.lowest;
+  g.tile.highest = p.highest;
+  for (int32_t i = 0; i < p.batch * p.groups; ++i) {
+    const ptrdiff_t group = i % p.groups;
+    g.source.at = i * in_elements;
+    g.weights = weights + group * weight_rows * depth;
+    g.bias = bias == nullptr ? nullptr : bias + group * p.out_channels;
+    g.residual = residual == nullptr ? nullptr : residual + i * out_elements;
+    g.y = y + i * out_elements;
+    ConvTiles<Lanes, Rows, Columns, PackedWeights, Packs>(p, activate, g);
   }
 }
 

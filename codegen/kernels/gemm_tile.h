@@ -254,18 +254,20 @@ struct ColumnTile {
   int32_t start;  // where its vectors start: `done`, or before it
 };
 
-// Exact: vectors must not reach past `total` (at least Lanes). The last tile then starts earlier;
-// where that is not possible, because it is the first too, it has whole vectors only, and another
-// one follows.
-template <int Lanes>
-MEMPLAN_INLINE ColumnTile NextColumns(int32_t done, int32_t total, int32_t most, bool exact) {
-  ColumnTile tile = {total - done < most ? total - done : most, done};
+// Tiles of at most Columns vectors, all about as wide. Exact: vectors must not reach past `total`
+// (at least Lanes). The last tile then starts earlier; where that is not possible, because it is
+// the first too, it has whole vectors only, and another one follows.
+template <int Lanes, int Columns>
+MEMPLAN_INLINE ColumnTile NextColumns(int32_t done, int32_t total, bool exact) {
+  const int32_t vectors_left = (total - done + Lanes - 1) / Lanes;
+  const int32_t tiles_left = (vectors_left + Columns - 1) / Columns;
+  const int32_t width = (vectors_left + tiles_left - 1) / tiles_left * Lanes;
+  ColumnTile tile = {total - done < width ? total - done : width, done};
   if (!exact) return tile;
-  const int32_t vectors = (tile.count + Lanes - 1) / Lanes * Lanes;
-  if (vectors > total) {
+  if (width > total) {
     tile.count = tile.count / Lanes * Lanes;
-  } else if (done + vectors > total) {
-    tile.start = total - vectors;
+  } else if (done + width > total) {
+    tile.start = total - width;
   }
   return tile;
 }

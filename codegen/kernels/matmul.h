@@ -84,8 +84,10 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, const float* a, 
   constexpr int kWidth = Lanes * Columns;
   TileArgs t = MatMulTileArgs(p);
   for (int32_t column = 0; column < p.columns;) {
-    // Vectors must not reach past an unpacked B.
-    const ColumnTile tile = NextColumns<Lanes>(column, p.columns, kWidth, !PackedB);
+    // Panels of a packed B are as wide as a tile; vectors must not reach past an unpacked B.
+    const int32_t left = p.columns - column;
+    const ColumnTile tile = PackedB ? ColumnTile{left < kWidth ? left : kWidth, column}
+                                    : NextColumns<Lanes, Columns>(column, p.columns, true);
     if constexpr (PackedB) t.b_depth_stride = (tile.count + Lanes - 1) / Lanes * Lanes;
     t.column_begin = column - tile.start;
     t.column_end = t.column_begin + tile.count;

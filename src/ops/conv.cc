@@ -175,7 +175,20 @@ bool ReadsInputDirectly(const Target& target, const kernels::ConvParams& p) {
   constexpr int32_t kPageFloats = 1024;
   const bool conflicts = target.vector_floats > 4 && p.in_channels >= 16 &&
                          kernels::Volume(p.in_size) % kPageFloats == 0;
-  return !conflicts;
+  // Short rows straddle cache lines; where many output channels read them, packing pays.
+  const bool short_rows =
+      target.vector_floats > 4 && kernels::Volume(p.in_size) < 64 && p.out_channels >= 96;
+  return !conflicts && !short_rows;
+}
+
+// Few pixels and many weights: each pass over all weights would come from memory anew, while the
+// outputs that blocks of channels add to fit a cache.
+bool StreamsWeightsOnce(const Target& target, const kernels::ConvParams& p, const TileShape& tile) {
+  constexpr int64_t kCacheFloats = 128 * 1024;
+  const int64_t weights = int64_t{p.out_channels} * p.in_channels * kernels::Volume(p.taps);
+  const int64_t pixels = kernels::Volume(p.out_size);
+  return target.vector_floats > 4 && p.block_channels < p.in_channels && pixels > tile.width() &&
+         weights > kCacheFloats && pixels * p.out_channels < kCacheFloats;
 }
 
 // The whole input is one window without padding: each image is a row of a matrix product.
@@ -237,6 +250,7 @@ Lowering LowerGemmConv(const NodeContext& node, const Target& target, kernels::C
   } else if (target.vector_floats > 4) {
     p.block_channels = EqualBlocks(p.in_channels, kDirectBlock);
   }
+  p.weights_once = StreamsWeightsOnce(target, p, tile) ? 1 : 0;
   call.header = "kernels/conv.h";
   call.name = absl::StrCat("kernels::", direct ? "ConvPointwise<" : "ConvGemm<",
                            TileArguments(tile), packed ? ", true>" : ", false>");

@@ -233,6 +233,23 @@ TEST(Conv, AddsBlocksOfChannelsThatDoNotFitThePanel) {
   }
 }
 
+TEST(Conv, BlocksOfChannelsMayBeTheOuterLoop) {
+  std::mt19937 random(8);
+  RandomConv c;
+  c.in_channels = 260;
+  c.out_channels = 129;
+  c.in_size = {7, 7};
+  c.taps = {3, 3};
+  c.stride = {1, 1};
+  c.dilation = {1, 1};
+  c.pads = {1, 1, 1, 1};
+  for (int i = 0; i < 5; ++i) {
+    FillIn(&c, random);
+    c.constant_weights = true;
+    for (const Target& target : BuiltinTargets()) CheckConv(c, target);
+  }
+}
+
 TEST(Conv, DepthwiseOfNarrowPlanes) {
   std::mt19937 random(7);
   std::set<std::string> names;
