@@ -1,6 +1,8 @@
 #include "passes/fold_affine.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -18,12 +20,34 @@ bool IsPlainFloat(const Tensor* tensor) {
          (tensor->dtype() == DType::kFloat || tensor->dtype() == DType::kDouble);
 }
 
-// Weights scaled channel by channel. `channel_of(i)` is the channel of the element at index i.
-template <class ChannelOf>
-Tensor Scaled(const Tensor& weights, const Affine& affine, const ChannelOf& channel_of) {
-  std::vector<double> values = *ToDoubles(weights);
-  for (size_t i = 0; i < values.size(); ++i) values[i] *= affine.ScaleAt(channel_of(i));
-  return FromDoubles(weights.dtype(), weights.shape(), values);
+// The channel of each element of some weights: groups of `group_elements`, each with `channels` of
+// its own, which change every `inner` elements.
+struct ChannelMap {
+  size_t inner = 1;
+  size_t channels = 1;
+  size_t group_elements = SIZE_MAX;
+
+  size_t Of(size_t i) const { return i / inner % channels + i / group_elements * channels; }
+};
+
+template <class T>
+Tensor ScaledAs(const Tensor& weights, const Affine& affine, const ChannelMap& map) {
+  std::byte* data = nullptr;
+  Tensor scaled = Tensor::Zeros(weights.type(), &data);
+  const std::span<const T> in = weights.As<T>();
+  T* out = reinterpret_cast<T*>(data);
+  for (size_t i = 0; i < in.size();) {
+    // Runs of one channel.
+    const double scale = affine.ScaleAt(map.Of(i));
+    const size_t end = std::min(in.size(), i + map.inner);
+    for (; i < end; ++i) out[i] = static_cast<T>(static_cast<double>(in[i]) * scale);
+  }
+  return scaled;
+}
+
+Tensor Scaled(const Tensor& weights, const Affine& affine, const ChannelMap& map) {
+  return weights.dtype() == DType::kFloat ? ScaledAs<float>(weights, affine, map)
+                                          : ScaledAs<double>(weights, affine, map);
 }
 
 std::string NameOf(const GraphEditor& editor, ValueId v, const char* fallback, int32_t n) {
@@ -70,22 +94,23 @@ struct Linear {
   double bias_factor = 1;
 };
 
-// Channel of element `i` of the node's weights. Conv: M x C/g x k...; ConvTranspose: C x M/g x
-// k...; Gemm: K x N, or N x K with transB; MatMul: ... x K x N.
-size_t ChannelOf(const NodeContext& node, const Linear& linear, size_t i) {
+// Conv: M x C/g x k...; ConvTranspose: C x M/g x k...; Gemm: K x N, or N x K with transB; MatMul:
+// ... x K x N; normalisations: C.
+ChannelMap MapOf(const NodeContext& node, const Linear& linear) {
   const Shape& shape = node.InputShape(1);
-  if (node.node().Is("Conv"))
-    return i / (static_cast<size_t>(node.InputType(1).NumElements()) / linear.channels);
+  const auto elements = static_cast<size_t>(node.InputType(1).NumElements());
+  if (elements == 0) return {};
+  if (node.node().Is("Conv")) {
+    return {.inner = elements / linear.channels, .channels = linear.channels};
+  }
   if (node.node().Is("ConvTranspose")) {
-    const auto per_group = static_cast<size_t>(shape[1]);
-    const auto group_inputs = static_cast<size_t>(shape[0] / node.Int("group", 1));
-    const size_t spatial = static_cast<size_t>(node.InputType(1).NumElements()) /
-                           (static_cast<size_t>(shape[0]) * per_group);
-    const size_t input = i / (per_group * spatial);
-    return input / group_inputs * per_group + i / spatial % per_group;
+    const auto channels = static_cast<size_t>(shape[1]);
+    return {.inner = elements / (static_cast<size_t>(shape[0]) * channels),
+            .channels = channels,
+            .group_elements = elements / static_cast<size_t>(node.Int("group", 1))};
   }
   const bool transposed = node.node().Is("Gemm") && node.Int("transB", 0) != 0;
-  return transposed ? i / static_cast<size_t>(shape[1]) : i % linear.channels;
+  return {.inner = transposed ? static_cast<size_t>(shape[1]) : 1, .channels = linear.channels};
 }
 
 std::optional<Linear> AsLinear(const GraphEditor& editor, int32_t n) {
@@ -142,9 +167,7 @@ bool FoldIntoLinear(GraphEditor& editor, int32_t n, const Linear& linear, const 
   if (affine.scales()) {
     const bool norm = IsNormalization(context.node());
     if (norm && weights->NumElements() != static_cast<int64_t>(linear.channels)) return false;
-    SetWeights(editor, n, linear.weights, Scaled(*weights, affine, [&](size_t i) {
-                 return norm ? i : ChannelOf(Context(editor, n), linear, i);
-               }));
+    SetWeights(editor, n, linear.weights, Scaled(*weights, affine, MapOf(context, linear)));
   }
   if (!bias.empty()) {
     SetBias(editor, n, linear.bias, dtype, bias);
