@@ -238,23 +238,21 @@ struct Parts {
 
 Parts Split(const OrderModel& model, const OrderSearchOptions& options, const Deadline& deadline) {
   Parts parts;
-  std::vector<uint8_t> before(model.task_count, 0);
   ExecutionState state(model);
+  PartExtractor extractor(model);
   parts.fixed_peak = model.base_bytes;
   for (std::vector<int32_t>& group : SplitAtSingleTasks(model)) {
     if (group.size() == 1) {
       parts.sequence.push_back(group.front());
       parts.fixed_peak = std::max(parts.fixed_peak, state.Run(group.front()).during);
-      before[group.front()] = 1;
       continue;
     }
     parts.sequence.push_back(~static_cast<int32_t>(parts.searches.size()));
     const std::vector<int32_t> tasks = group;
     parts.searches.push_back(std::make_unique<PartSearch>(
-        ExtractPart(model, before, std::move(group)), options, deadline));
+        extractor.Extract(state, std::move(group)), options, deadline));
     for (int32_t task : tasks) {  // a group of SplitAtSingleTasks is in topological order
       state.Run(task);
-      before[task] = 1;
     }
   }
   return parts;

@@ -16,11 +16,11 @@ struct WindowResult {
 
 WindowResult OrderWindow(const OrderModel& model, std::span<const int32_t> order, int32_t begin,
                          int32_t end, const WindowOptions& options, const Deadline& deadline) {
-  std::vector<uint8_t> before(model.task_count, 0);
-  for (int32_t task : order.first(begin)) before[task] = 1;
+  ExecutionState before(model);
+  for (int32_t task : order.first(begin)) before.Run(task);
   const std::span<const int32_t> window = order.subspan(begin, end - begin);
   const OrderPart part =
-      ExtractPart(model, before, std::vector<int32_t>(window.begin(), window.end()));
+      PartExtractor(model).Extract(before, std::vector<int32_t>(window.begin(), window.end()));
   std::vector<int32_t> now(window.size());
   for (size_t i = 0; i < now.size(); ++i) now[i] = static_cast<int32_t>(i);
   const int64_t peak = OrderPeak(part.model, now);

@@ -24,7 +24,7 @@ struct WindowOptions {
 };
 
 // Takes the step that needs the most bytes, cuts a window of tasks around it out of the order, and
-// orders the window again, with what is live around it fixed (ExtractPart). The order never gets
+// orders the window again, with what is live around it fixed (PartExtractor). The order never gets
 // worse. Ends at the deadline, at the bound, or when the largest window at the peak is optimal.
 std::vector<int32_t> ImproveWindows(const OrderModel& model, std::vector<int32_t> order,
                                     const WindowOptions& options, const Deadline& deadline,

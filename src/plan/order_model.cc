@@ -177,64 +177,6 @@ OrderModel ReverseOrderModel(const OrderModel& model) {
   return reversed;
 }
 
-OrderPart ExtractPart(const OrderModel& model, const std::vector<uint8_t>& before,
-                      std::vector<int32_t> tasks) {
-  OrderPart part;
-  OrderModel& sub = part.model;
-  sub.base_bytes = model.base_bytes;
-  sub.task_count = static_cast<int32_t>(tasks.size());
-  std::vector<int32_t> local(model.task_count, -1);
-  for (int32_t i = 0; i < sub.task_count; ++i) local[tasks[i]] = i;
-
-  std::vector<int32_t> index(model.storage_count, -1);
-  std::vector<std::pair<int32_t, int32_t>> touches;
-  for (int32_t s = 0; s < model.storage_count; ++s) {
-    bool in = model.live_in[s] != 0, out = model.live_out[s] != 0, inside = false;
-    for (int32_t task : model.touchers[s]) {
-      if (local[task] >= 0) {
-        inside = true;
-      } else if (before[task]) {
-        in = true;
-      } else {
-        out = true;
-      }
-    }
-    if (in && out) sub.base_bytes += model.bytes[s];
-    if ((in && out) || !inside) continue;
-    index[s] = sub.storage_count++;
-    sub.bytes.push_back(model.bytes[s]);
-    sub.live_in.push_back(in ? 1 : 0);
-    sub.live_out.push_back(out ? 1 : 0);
-    for (int32_t task : model.touchers[s]) {
-      if (local[task] >= 0) touches.emplace_back(local[task], index[s]);
-    }
-  }
-  SetTouches(sub, std::move(touches));
-
-  std::vector<std::pair<int32_t, int32_t>> preds, succs;
-  std::vector<std::pair<int32_t, OrderOffer>> offers;
-  for (int32_t i = 0; i < sub.task_count; ++i) {
-    const int32_t task = tasks[i];
-    sub.extra_bytes.push_back(model.extra_bytes[task]);
-    for (int32_t pred : model.predecessors[task]) {
-      if (local[pred] < 0) continue;
-      preds.emplace_back(i, local[pred]);
-      succs.emplace_back(local[pred], i);
-    }
-    for (const OrderOffer& offer : model.OffersOf(task)) {
-      const int32_t from = index[offer.from];
-      const int32_t to = index[offer.to];
-      if (from < 0 || to < 0 || sub.live_out[from] || sub.live_in[to]) continue;
-      offers.emplace_back(i, OrderOffer{.from = from, .to = to, .saved_bytes = offer.saved_bytes});
-    }
-  }
-  sub.predecessors = TaskLists(sub.task_count, std::move(preds));
-  sub.successors = TaskLists(sub.task_count, std::move(succs));
-  SetOffers(sub, std::move(offers));
-  part.task_of = std::move(tasks);
-  return part;
-}
-
 ExecutionState::ExecutionState(const OrderModel& model) : model_(&model) {
   toucher_count_.resize(model.storage_count);
   for (int32_t s = 0; s < model.storage_count; ++s) {
@@ -325,6 +267,68 @@ void ExecutionState::Undo(int32_t task) {
     if (count == 1 && !model_->live_in[s]) live_ -= model_->bytes[s];
     if (count == toucher_count_[s]) live_ += model_->bytes[s];
   }
+}
+
+PartExtractor::PartExtractor(const OrderModel& model)
+    : model_(&model), local_task_(model.task_count, -1), local_storage_(model.storage_count, -1) {}
+
+OrderPart PartExtractor::Extract(const ExecutionState& state, std::vector<int32_t> tasks) {
+  const OrderModel& model = *model_;
+  OrderPart part;
+  OrderModel& sub = part.model;
+  sub.task_count = static_cast<int32_t>(tasks.size());
+  for (int32_t i = 0; i < sub.task_count; ++i) local_task_[tasks[i]] = i;
+
+  // What is live before and not given up in the part is live throughout.
+  sub.base_bytes = state.live();
+  std::vector<int32_t> seen;
+  std::vector<std::pair<int32_t, int32_t>> touches;
+  for (int32_t task : tasks) {
+    for (int32_t s : model.touched[task]) {
+      if (local_storage_[s] != -1) continue;
+      seen.push_back(s);
+      const auto inside = static_cast<int32_t>(std::ranges::count_if(
+          model.touchers[s], [&](int32_t other) { return local_task_[other] >= 0; }));
+      const bool in = state.begun(s);
+      const bool out = state.touches_left(s) > inside;
+      local_storage_[s] = -2;  // live throughout
+      if (in && out) continue;
+      if (in) sub.base_bytes -= model.bytes[s];
+      local_storage_[s] = sub.storage_count++;
+      sub.bytes.push_back(model.bytes[s]);
+      sub.live_in.push_back(in ? 1 : 0);
+      sub.live_out.push_back(out ? 1 : 0);
+      for (int32_t other : model.touchers[s]) {
+        if (local_task_[other] >= 0) touches.emplace_back(local_task_[other], local_storage_[s]);
+      }
+    }
+  }
+  SetTouches(sub, std::move(touches));
+
+  std::vector<std::pair<int32_t, int32_t>> preds, succs;
+  std::vector<std::pair<int32_t, OrderOffer>> offers;
+  for (int32_t i = 0; i < sub.task_count; ++i) {
+    const int32_t task = tasks[i];
+    sub.extra_bytes.push_back(model.extra_bytes[task]);
+    for (int32_t pred : model.predecessors[task]) {
+      if (local_task_[pred] < 0) continue;
+      preds.emplace_back(i, local_task_[pred]);
+      succs.emplace_back(local_task_[pred], i);
+    }
+    for (const OrderOffer& offer : model.OffersOf(task)) {
+      const int32_t from = local_storage_[offer.from];
+      const int32_t to = local_storage_[offer.to];
+      if (from < 0 || to < 0 || sub.live_out[from] || sub.live_in[to]) continue;
+      offers.emplace_back(i, OrderOffer{.from = from, .to = to, .saved_bytes = offer.saved_bytes});
+    }
+  }
+  sub.predecessors = TaskLists(sub.task_count, std::move(preds));
+  sub.successors = TaskLists(sub.task_count, std::move(succs));
+  SetOffers(sub, std::move(offers));
+  for (int32_t task : tasks) local_task_[task] = -1;
+  for (int32_t s : seen) local_storage_[s] = -1;
+  part.task_of = std::move(tasks);
+  return part;
 }
 
 std::vector<int64_t> LiveBytesByStep(const OrderModel& model, std::span<const int32_t> order) {

@@ -64,16 +64,6 @@ OrderModel MakeOrderModel(const PlanProblem& problem);
 // legal here, and both have the same live bytes at each step.
 OrderModel ReverseOrderModel(const OrderModel& model);
 
-// Part of a model: tasks that run after all of `before` and before all others, in whatever order
-// among themselves. task_of[i] is the task of the whole model.
-struct OrderPart {
-  OrderModel model;
-  std::vector<int32_t> task_of;
-};
-// `before` and `tasks` are disjoint, and `before` and their union are closed under precedence.
-OrderPart ExtractPart(const OrderModel& model, const std::vector<uint8_t>& before,
-                      std::vector<int32_t> tasks);
-
 // The tasks that have run, with live bytes, ready tasks and undo. All bytes include base_bytes.
 class ExecutionState {
  public:
@@ -118,6 +108,26 @@ class ExecutionState {
 
   void AddReady(int32_t task);
   void RemoveReady(int32_t task);
+};
+
+// Part of a model: tasks that run after all of `before` and before all others, in whatever order
+// among themselves. task_of[i] is the task of the whole model.
+struct OrderPart {
+  OrderModel model;
+  std::vector<int32_t> task_of;
+};
+// Cuts parts out of a model, one after the other, each in time linear in its own size.
+class PartExtractor {
+ public:
+  explicit PartExtractor(const OrderModel& model);
+
+  // The part of `tasks`, after those that `state` (of the same model) has run. All that `tasks`
+  // need is among them or has run.
+  OrderPart Extract(const ExecutionState& state, std::vector<int32_t> tasks);
+
+ private:
+  const OrderModel* model_;
+  std::vector<int32_t> local_task_, local_storage_;  // -1: not in the part
 };
 
 // The largest sum of saved bytes of offers that share no storage; a larger number where more than a
