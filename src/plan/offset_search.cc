@@ -11,45 +11,12 @@
 
 #include "plan/deep_stack.h"
 #include "plan/pack_fit.h"
-#include "support/check.h"
+#include "plan/sections.h"
 
 namespace onnx_memplan {
 namespace {
 
 size_t Index(int32_t i) { return static_cast<size_t>(i); }
-
-// Sections: maximal runs of steps with the same live blocks, without those whose blocks are all
-// live in a neighbouring section too. section_of_step[t] is the first section at or after step t.
-struct Sections {
-  int32_t count = 0;
-  std::vector<int32_t> first_step;  // by section: one step of it
-};
-
-Sections MakeSections(const Blocks& blocks) {
-  // A step is kept when something begins between the last kept one and it, and something ends
-  // before the next beginning: then its live set is not part of a neighbour's.
-  std::vector<bool> begins(Index(blocks.step_count) + 1, false), ends(begins);
-  for (const Window& window : blocks.windows) {
-    begins[Index(window.first_step)] = true;
-    ends[Index(window.end_step)] = true;
-  }
-  Sections sections;
-  bool grown = false;
-  for (int32_t t = 0; t < blocks.step_count; ++t) {
-    grown = grown || begins[Index(t)];
-    if (!grown || !ends[Index(t) + 1]) continue;
-    sections.first_step.push_back(t);
-    grown = false;
-  }
-  sections.count = static_cast<int32_t>(sections.first_step.size());
-  return sections;
-}
-
-int32_t SectionAtOrAfter(const Sections& sections, int32_t step) {
-  return static_cast<int32_t>(
-      std::lower_bound(sections.first_step.begin(), sections.first_step.end(), step) -
-      sections.first_step.begin());
-}
 
 // T holds sizes and offsets in units of `unit` bytes.
 template <typename T>
@@ -159,7 +126,7 @@ class Search : public OffsetSearch {
 
 template <typename T>
 Search<T>::Search(const Blocks& blocks, int64_t unit)
-    : source_(blocks), sections_(MakeSections(blocks)), unit_(unit) {
+    : source_(blocks), sections_(blocks), unit_(unit) {
   count_ = static_cast<int32_t>(blocks.blocks.size());
   for (const Block& block : blocks.blocks) {
     bytes_.push_back(static_cast<T>(block.bytes / unit));
@@ -167,10 +134,10 @@ Search<T>::Search(const Blocks& blocks, int64_t unit)
     fixed_.push_back(block.is_fixed() ? static_cast<T>(block.fixed_offset / unit) : T{-1});
     has_fixed_ = has_fixed_ || block.is_fixed();
     has_alignment_ = has_alignment_ || alignment_.back() > 1;
-    first_section_.push_back(SectionAtOrAfter(sections_, block.first_step));
-    end_section_.push_back(SectionAtOrAfter(sections_, block.end_step));
+    first_section_.push_back(sections_.AtOrAfter(block.first_step));
+    end_section_.push_back(sections_.AtOrAfter(block.end_step));
   }
-  std::vector<int64_t> section_counts(Index(sections_.count) + 1, 0);
+  std::vector<int64_t> section_counts(Index(sections_.count()) + 1, 0);
   for (int32_t b = 0; b < count_; ++b) {
     for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
       ++section_counts[Index(s) + 1];
@@ -186,8 +153,8 @@ Search<T>::Search(const Blocks& blocks, int64_t unit)
     heights_.resize(begin + Index(end_section_[Index(b)] - first_section_[Index(b)]), 0);
     for (const Window& window : windows) {
       exact_model_ = exact_model_ && window.low == 0;
-      const int32_t end = SectionAtOrAfter(sections_, window.end_step);
-      for (int32_t s = SectionAtOrAfter(sections_, window.first_step); s < end; ++s) {
+      const int32_t end = sections_.AtOrAfter(window.end_step);
+      for (int32_t s = sections_.AtOrAfter(window.first_step); s < end; ++s) {
         heights_[begin + Index(s - first_section_[Index(b)])] = static_cast<T>(window.high / unit);
       }
     }
@@ -346,12 +313,12 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
   deadline_ = &deadline;
   low_.assign(Index(count_), 0);
   placed_.assign(Index(count_), 0);
-  total_.assign(Index(sections_.count), 0);
-  witness_.assign(Index(sections_.count), -1);
-  next_watched_.assign(Index(sections_.count), -1);
-  previous_watched_.assign(Index(sections_.count), -1);
+  total_.assign(Index(sections_.count()), 0);
+  witness_.assign(Index(sections_.count()), -1);
+  next_watched_.assign(Index(sections_.count()), -1);
+  previous_watched_.assign(Index(sections_.count()), -1);
   first_watched_.assign(Index(count_), -1);
-  crossing_.assign(Index(sections_.count) + 1, 0);
+  crossing_.assign(Index(sections_.count()) + 1, 0);
   changes_.clear();
   stack_.clear();
   candidates_.clear();
@@ -368,7 +335,7 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
   SearchResult result;
   Outcome outcome = Outcome::kFailed;
   bool fits = true;
-  for (int32_t s = 0; s < sections_.count && fits; ++s) fits = FindWitness(s);
+  for (int32_t s = 0; s < sections_.count() && fits; ++s) fits = FindWitness(s);
   for (int32_t b = 0; b < count_ && fits; ++b)
     fits = low_[Index(b)] + bytes_[Index(b)] <= capacity_;
   if (fits) {
@@ -376,7 +343,7 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
     const Part all{.begin = 0,
                    .end = count_,
                    .first_section = 0,
-                   .end_section = sections_.count,
+                   .end_section = sections_.count(),
                    .offset = 0,
                    .last_rank = -1};
     // Two frames for each block on the way down; sanitizers make them several times as large.
