@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "onnx_memplan/emit.h"
 #include "report/memory_report.h"
 
 namespace onnx_memplan {
@@ -66,7 +67,8 @@ std::string RenderJson(const MemoryReport& report) {
                {"persistent_bytes", report.persistent_bytes},
                {"input_bytes", report.input_bytes()},
                {"output_bytes", report.output_bytes()},
-               {"macs", report.macs}};
+               {"macs", report.macs},
+               {"stack_bound_bytes", kStackBoundBytes}};
   if (report.planning_seconds.has_value()) json["planning_seconds"] = *report.planning_seconds;
   json["inputs"] = PortsJson(report.inputs);
   json["outputs"] = PortsJson(report.outputs);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "onnx_memplan/emit.h"
 #include "report/memory_report.h"
 
 namespace onnx_memplan {
@@ -70,6 +71,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
   absl::StrAppendFormat(&text, "  inputs     %14s B\n  outputs    %14s B\n  MACs       %14s\n",
                         Grouped(report.input_bytes()), Grouped(report.output_bytes()),
                         Grouped(report.macs));
+  absl::StrAppendFormat(&text, "  stack   <= %14s B\n", Grouped(kStackBoundBytes));
   absl::StrAppendFormat(&text, "  planner    %s: %s", report.planner, report.method);
   if (report.planning_seconds) absl::StrAppendFormat(&text, ", %.3f s", *report.planning_seconds);
   absl::StrAppend(&text, "\n");

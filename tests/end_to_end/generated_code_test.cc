@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <string>
 
+#include "onnx_memplan/emit.h"
 #include "testing/commands.h"
+#include "testing/stack_bound.h"
 
 namespace onnx_memplan::testing {
 namespace {
@@ -84,6 +86,22 @@ TEST_P(GeneratedCodeTest, TheSelfTestPassesWithEveryFormOfWeights) {
         RunCommand("g++ -O2 net.cpp net_selftest.cpp -o net && ./net", folder);
     EXPECT_EQ(ran.exit_status, 0) << ran.output;
     EXPECT_THAT(ran.output, HasSubstr("passed"));
+  }
+}
+
+TEST_P(GeneratedCodeTest, TheStackStaysWithinTheReportedBound) {
+  for (const std::string target : {"generic", "x86-64-v3", "x86-64-v4"}) {
+    const TemporaryFolder folder;
+    ASSERT_NO_FATAL_FAILURE(Generate("--weights binary --target " + target, folder));
+    const std::string machine = target == "generic" ? "" : " -march=" + target;
+    for (const std::string level : {"-O1", "-O2"}) {
+      const CommandResult built = RunCommand(
+          "g++ -std=c++17 " + level + machine + " -fcallgraph-info=su -c net.cpp", folder);
+      ASSERT_EQ(built.exit_status, 0) << built.output;
+      const absl::StatusOr<int64_t> bound = StackBound(folder.Read("net.ci"), "net_run");
+      ASSERT_TRUE(bound.ok()) << bound.status();
+      EXPECT_LE(*bound, kStackBoundBytes) << target << level;
+    }
   }
 }
 

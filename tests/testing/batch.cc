@@ -111,7 +111,7 @@ Batches::Frame Batches::LargestFrame() const {
   std::set<std::string> names;
   for (const auto& [id, name] : executables_) names.insert(name);
   for (const std::string& name : names) {
-    const std::string usage = folder_.Read(absl::StrCat(name, "-", name, ".su"));
+    const std::string usage = folder_.Read(name + ".su");
     for (const std::string& line : std::vector<std::string>(absl::StrSplit(usage, '\n'))) {
       const std::vector<std::string> fields = absl::StrSplit(line, '\t');
       if (fields.size() != 3 || absl::StrContains(fields[0], "batch_driver.h")) continue;
