@@ -20,11 +20,14 @@
 namespace onnx_memplan {
 namespace {
 
-// IR version 10 is the oldest that knows opset 22.
+// The oldest opset in which every operator has its canonical form: opset 22 only added bfloat16,
+// and runtimes lack more of its kernels (ONNX Runtime 1.30 has no RoiAlign-22).
+constexpr int64_t kExportOpset = 21;
+// The oldest IR version that knows kExportOpset.
 constexpr int64_t kIrVersion = 10;
 
-// Operators that came after kCanonicalOpset.
-int64_t OpsetOf(const Node& node) { return node.Is("RMSNormalization") ? 23 : kCanonicalOpset; }
+// Operators that are younger.
+int64_t OpsetOf(const Node& node) { return node.Is("RMSNormalization") ? 23 : kExportOpset; }
 
 void SetTensor(const Tensor& tensor, const std::string& name, onnx::TensorProto& proto) {
   proto.set_name(name);
@@ -154,7 +157,7 @@ class Exporter {
       return candidate.name == activation;
     });
     MEMPLAN_CHECK_MSG(def != table.end(), activation);
-    // x * sigmoid(alpha * x) has no operator in kCanonicalOpset.
+    // x * sigmoid(alpha * x) has no operator of its own in kExportOpset.
     if (activation == "Silu" || activation == "Swish" || activation == "QuickGelu") {
       std::string argument = x;
       if (activation != "Silu" && epilogue.alpha != 1) {
@@ -273,7 +276,7 @@ class Exporter {
   ValueNames names_;
   std::set<ValueId> constants_;
   std::set<std::string> domains_;
-  int64_t opset_ = kCanonicalOpset;
+  int64_t opset_ = kExportOpset;
 };
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace onnx_memplan {
 
 // `graph`, fully typed, as a serialised ModelProto that any ONNX runtime can load: opset
-// kCanonicalOpset, later only where an operator is younger; epilogues become nodes of their own;
-// constants become initializers. Same graph, same bytes.
-// ResourceExhausted above 2 GiB, which one ONNX file cannot hold; Unimplemented for subgraphs.
+// 21, later only where an operator is younger; epilogues become nodes of their own; constants
+// become initializers. Same graph, same bytes. ResourceExhausted above 2 GiB, which one ONNX file
+// cannot hold; Unimplemented for subgraphs.
 absl::StatusOr<std::string> ExportOnnx(const Graph& graph);
 
 }  // namespace onnx_memplan
