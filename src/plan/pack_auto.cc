@@ -1,12 +1,16 @@
 #include "plan/pack_auto.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,7 +23,7 @@
 namespace onnx_memplan {
 namespace {
 
-// Keeps the best of what packers offer.
+// Keeps the best of what packers offer; threads may share it.
 class Incumbent {
  public:
   Incumbent(const Blocks& blocks, int64_t target_bytes)
@@ -31,6 +35,7 @@ class Incumbent {
   bool Offer(std::vector<int64_t> offsets, std::string_view method) {
     if (offsets.size() != blocks_.blocks.size()) return false;
     const int64_t bytes = PackedBytes(blocks_, offsets);
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (has_packing_ && bytes >= best_.bytes) return false;
     has_packing_ = true;
     best_.bytes = bytes;
@@ -38,17 +43,34 @@ class Incumbent {
     best_.method = std::string(method);
     return true;
   }
-  void RaiseBound(int64_t bytes) { best_.lower_bound = std::max(best_.lower_bound, bytes); }
+  void RaiseBound(int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    best_.lower_bound = std::max(best_.lower_bound, bytes);
+  }
+  bool has_packing() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return has_packing_;
+  }
   bool enough() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
     return has_packing_ && (best_.bytes <= enough_bytes_ || best_.bytes <= best_.lower_bound);
   }
-  bool has_packing() const { return has_packing_; }
-  const Packing& best() const { return best_; }
+  int64_t bytes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return best_.bytes;
+  }
+  int64_t lower_bound() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return best_.lower_bound;
+  }
   int64_t enough_bytes() const { return enough_bytes_; }
+  // When no other thread is at work.
+  const Packing& best() const { return best_; }
 
  private:
   const Blocks& blocks_;
-  int64_t enough_bytes_;
+  const int64_t enough_bytes_;
+  mutable std::mutex mutex_;
   bool has_packing_ = false;
   Packing best_;
 };
@@ -205,19 +227,19 @@ class Restarts {
   void Probe(const NamedRanking& named, int64_t node_limit) {
     if (Done()) return;
     search_->SetRanking(named.ranking);
-    const bool has_target = target_ >= incumbent_.best().lower_bound;
+    const int64_t bound = incumbent_.lower_bound();
     const int64_t turns = ++probes_ < 64 ? 2 : 4;
-    if (has_target || probes_ % turns == 1) {
-      Try(named, std::max(target_, incumbent_.best().lower_bound), node_limit);
+    if (target_ >= bound || probes_ % turns == 1) {
+      Try(named, std::max(target_, bound), node_limit);
       return;
     }
     while (!Done()) {
-      const Packing& best = incumbent_.best();
-      const auto room = static_cast<double>(best.bytes - 1 - best.lower_bound);
+      const int64_t highest = incumbent_.bytes() - 1;
+      const auto room = static_cast<double>(highest - incumbent_.lower_bound());
       const double draw = static_cast<double>(random_() >> 11) * 0x1p-53;
       // Near the incumbent more often than far below it.
       const auto below = static_cast<int64_t>(room * 0.7 * draw * draw);
-      if (!Try(named, best.bytes - 1 - below, node_limit)) return;
+      if (!Try(named, highest - below, node_limit)) return;
     }
   }
 
@@ -245,6 +267,26 @@ class Restarts {
   int64_t base_nodes_;
   int64_t probes_ = 0;
 };
+
+// Restarts on options.threads threads with different seeds, `first` being the one of this thread.
+void RunThreads(const Blocks& blocks, const PackOptions& options, const Deadline& deadline,
+                Incumbent& incumbent, Restarts& first) {
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> others;
+  for (int32_t t = 1; t < std::min(options.threads, 64) && !incumbent.enough(); ++t) {
+    others.emplace_back([&, t] {
+      PackOptions own = options;
+      own.seed = options.seed + static_cast<uint64_t>(t) * 0x9E3779B97F4A7C15;
+      const Deadline own_deadline(deadline, &stop);
+      Restarts(blocks, own, own_deadline, incumbent).Run();
+    });
+  }
+  first.Run();
+  // It ends when enough is found by any thread, or at a limit, which is the limit of the others
+  // too.
+  stop = true;
+  for (std::thread& other : others) other.join();
+}
 
 // Local search from the order in which first-fit did best.
 void Improve(const Blocks& blocks, const PackOptions& options, FitKey key, double seconds,
@@ -288,7 +330,7 @@ Packing PackAuto(const Blocks& blocks, const PackOptions& options) {
     const double share = restarts.has_value() ? 0.5 : 1.0;
     Improve(blocks, options, key, deadline.remaining_seconds() * share, incumbent);
   }
-  if (restarts.has_value()) restarts->Run();
+  if (restarts.has_value()) RunThreads(blocks, options, deadline, incumbent, *restarts);
   Packing packing = incumbent.best();
   if (packing.bytes == packing.lower_bound && packing.lower_bound > blocks.lower_bound) {
     packing.method += "; the search proved that fewer bytes are impossible";

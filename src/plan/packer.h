@@ -24,12 +24,18 @@ class Deadline {
 
   explicit Deadline(double seconds, const std::atomic<bool>* cancel = nullptr)
       : start_(Clock::now()), seconds_(seconds), cancel_(cancel) {}
+  // The same point in time, or sooner when `stop` is set too.
+  Deadline(const Deadline& other, const std::atomic<bool>* stop)
+      : start_(other.start_), seconds_(other.seconds_), cancel_(other.cancel_), stop_(stop) {}
 
   double elapsed_seconds() const {
     return std::chrono::duration<double>(Clock::now() - start_).count();
   }
   double remaining_seconds() const { return seconds_ - elapsed_seconds(); }
-  bool cancelled() const { return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed); }
+  bool cancelled() const {
+    return (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) ||
+           (stop_ != nullptr && stop_->load(std::memory_order_relaxed));
+  }
   bool expired() const { return cancelled() || remaining_seconds() <= 0; }
   const std::atomic<bool>* cancel() const { return cancel_; }
 
@@ -37,6 +43,7 @@ class Deadline {
   Clock::time_point start_;
   double seconds_;
   const std::atomic<bool>* cancel_;
+  const std::atomic<bool>* stop_ = nullptr;
 };
 
 struct PackOptions {
@@ -44,6 +51,8 @@ struct PackOptions {
   // Limit of the nodes of an exact search; nullopt: only the time limits it.
   std::optional<int64_t> node_limit = std::nullopt;
   uint64_t seed = 1;
+  // Threads of the exact search. With more than one, which of several plans is found depends on
+  // their timing.
   int32_t threads = 1;
   const std::atomic<bool>* cancel = nullptr;
   // Good enough: stop at the first packing of at most so many bytes.

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <string>
 #include <vector>
@@ -97,6 +98,20 @@ TEST(AutoPacker, StopsAtTheTarget) {
   const Packing best = MakePacker("auto")->Pack(blocks, {});
   const Packing enough = MakePacker("auto")->Pack(blocks, {.target_bytes = best.bytes * 2});
   EXPECT_LE(enough.bytes, best.bytes * 2);
+}
+
+TEST(AutoPacker, GivesLegalOffsetsWithSeveralThreadsAndWhenCancelled) {
+  std::mt19937 random(9);
+  std::atomic<bool> cancel = false;
+  for (int i = 0; i < 20; ++i) {
+    const Blocks blocks =
+        RandomBlocks(random, {.count = 120, .steps = 40, .max_bytes = 1000, .alignments = true});
+    const Packing packing = MakePacker("auto")->Pack(
+        blocks, {.time_limit_seconds = 0.1, .threads = 3, .cancel = &cancel});
+    EXPECT_EQ(OffsetsProblem(blocks, packing.offsets), "");
+    EXPECT_GE(packing.bytes, packing.lower_bound);
+    if (i == 10) cancel = true;
+  }
 }
 
 TEST(OffsetSearch, AgreesWithBruteForceAtEveryCapacity) {
