@@ -41,20 +41,21 @@ class Incumbent {
     best_.bytes = bytes;
     best_.offsets = std::move(offsets);
     best_.method = std::string(method);
+    Judge();
     return true;
   }
   void RaiseBound(int64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     best_.lower_bound = std::max(best_.lower_bound, bytes);
+    Judge();
   }
   bool has_packing() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return has_packing_;
   }
-  bool enough() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return has_packing_ && (best_.bytes <= enough_bytes_ || best_.bytes <= best_.lower_bound);
-  }
+  bool enough() const { return enough_.load(std::memory_order_relaxed); }
+  // Set when there is enough: stops searches that are under way.
+  const std::atomic<bool>* enough_flag() const { return &enough_; }
   int64_t bytes() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return best_.bytes;
@@ -68,9 +69,16 @@ class Incumbent {
   const Packing& best() const { return best_; }
 
  private:
+  void Judge() {
+    if (has_packing_ && (best_.bytes <= enough_bytes_ || best_.bytes <= best_.lower_bound)) {
+      enough_ = true;
+    }
+  }
+
   const Blocks& blocks_;
   const int64_t enough_bytes_;
   mutable std::mutex mutex_;
+  std::atomic<bool> enough_ = false;
   bool has_packing_ = false;
   Packing best_;
 };
@@ -271,20 +279,15 @@ class Restarts {
 // Restarts on options.threads threads with different seeds, `first` being the one of this thread.
 void RunThreads(const Blocks& blocks, const PackOptions& options, const Deadline& deadline,
                 Incumbent& incumbent, Restarts& first) {
-  std::atomic<bool> stop = false;
   std::vector<std::thread> others;
   for (int32_t t = 1; t < std::min(options.threads, 64) && !incumbent.enough(); ++t) {
     others.emplace_back([&, t] {
       PackOptions own = options;
       own.seed = options.seed + static_cast<uint64_t>(t) * 0x9E3779B97F4A7C15;
-      const Deadline own_deadline(deadline, &stop);
-      Restarts(blocks, own, own_deadline, incumbent).Run();
+      Restarts(blocks, own, deadline, incumbent).Run();
     });
   }
   first.Run();
-  // It ends when enough is found by any thread, or at a limit, which is the limit of the others
-  // too.
-  stop = true;
   for (std::thread& other : others) other.join();
 }
 
@@ -320,9 +323,10 @@ Packing PackAuto(const Blocks& blocks, const PackOptions& options) {
   const bool large = blocks.blocks.size() > kLarge;
   FitKey key = FitKey::kPeak;
   if (!incumbent.enough() && !large) key = RunFits(blocks, deadline, incumbent);
+  const Deadline search_deadline(deadline, incumbent.enough_flag());
   std::optional<Restarts> restarts;
   if (!incumbent.enough() && !deadline.expired() && !TooLargeToSearch(blocks)) {
-    restarts.emplace(blocks, options, deadline, incumbent);
+    restarts.emplace(blocks, options, search_deadline, incumbent);
     restarts->Dive();
   }
   if (!incumbent.enough() && !deadline.expired() && large) {
@@ -330,7 +334,7 @@ Packing PackAuto(const Blocks& blocks, const PackOptions& options) {
     const double share = restarts.has_value() ? 0.5 : 1.0;
     Improve(blocks, options, key, deadline.remaining_seconds() * share, incumbent);
   }
-  if (restarts.has_value()) RunThreads(blocks, options, deadline, incumbent, *restarts);
+  if (restarts.has_value()) RunThreads(blocks, options, search_deadline, incumbent, *restarts);
   Packing packing = incumbent.best();
   if (packing.bytes == packing.lower_bound && packing.lower_bound > blocks.lower_bound) {
     packing.method += "; the search proved that fewer bytes are impossible";
