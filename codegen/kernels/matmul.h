@@ -2,6 +2,7 @@
 #ifndef MEMPLAN_KERNELS_MATMUL_H_
 #define MEMPLAN_KERNELS_MATMUL_H_
 
+#include "element.h"
 #include "gemm_tile.h"
 
 namespace kernels {
@@ -115,7 +116,7 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, const float* a, 
 // Tiles of Rows >= p.rows or fewer; B packed as [batch...] of panels [depth][Columns * Lanes] (see
 // PackedColumns), or unpacked with b_column_stride 1 and columns >= Lanes.
 template <int Lanes, int Rows, int Columns, bool PackedB>
-MEMPLAN_KERNEL void MatMul(const MatMulParams& p, const float* a, const float* b, const float* bias,
+MEMPLAN_INLINE void MatMul(const MatMulParams& p, const float* a, const float* b, const float* bias,
                            const float* residual, float* c) {
   const ActivateFunction activate = ActivateFunctionOf(p.activation);
   const ptrdiff_t matrix = static_cast<ptrdiff_t>(p.rows) * p.columns;
@@ -202,7 +203,7 @@ MEMPLAN_INLINE void DotRows(const MatMulParams& p, int32_t row, const TileArgs& 
 
 // MatMul for rows of A and columns of B that are contiguous (a_depth_stride and b_depth_stride 1).
 template <int Lanes>
-MEMPLAN_KERNEL void MatMulDot(const MatMulParams& p, const float* a, const float* b,
+MEMPLAN_INLINE void MatMulDot(const MatMulParams& p, const float* a, const float* b,
                               const float* bias, const float* residual, float* c) {
   const ActivateFunction activate = ActivateFunctionOf(p.activation);
   const ptrdiff_t matrix = static_cast<ptrdiff_t>(p.rows) * p.columns;
@@ -240,16 +241,17 @@ MEMPLAN_KERNEL void MatMulPlain(const MatMulParams& p, const T* a, const T* b, c
       for (int32_t column = 0; column < p.columns; ++column) {
         T sum = T(0);
         for (int32_t k = 0; k < p.depth; ++k) {
-          sum = static_cast<T>(sum + a[a_at + static_cast<ptrdiff_t>(row) * p.a_row_stride +
-                                       static_cast<ptrdiff_t>(k) * p.a_depth_stride] *
-                                         b[b_at + static_cast<ptrdiff_t>(k) * p.b_depth_stride +
-                                           static_cast<ptrdiff_t>(column) * p.b_column_stride]);
+          const T left = a[a_at + static_cast<ptrdiff_t>(row) * p.a_row_stride +
+                           static_cast<ptrdiff_t>(k) * p.a_depth_stride];
+          const T right = b[b_at + static_cast<ptrdiff_t>(k) * p.b_depth_stride +
+                            static_cast<ptrdiff_t>(column) * p.b_column_stride];
+          sum = WrapAdd(sum, WrapMul(left, right));
         }
-        if (p.scale != 1.0F) sum = static_cast<T>(static_cast<T>(p.scale) * sum);
+        if (p.scale != 1.0F) sum = WrapMul(static_cast<T>(p.scale), sum);
         if (bias != nullptr) {
           const T value = bias[static_cast<ptrdiff_t>(row) * p.bias_row_stride +
                                static_cast<ptrdiff_t>(column) * p.bias_column_stride];
-          sum = static_cast<T>(sum + static_cast<T>(p.bias_scale) * value);
+          sum = WrapAdd(sum, WrapMul(static_cast<T>(p.bias_scale), value));
         }
         *c++ = sum;
       }
