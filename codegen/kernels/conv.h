@@ -319,7 +319,7 @@ MEMPLAN_SHARED_FUNCTION void ConvLoops(const ConvParams& p, ActivateFunction act
 // [groups * out_channels][in_channels * taps] with out_channels >= Rows.
 // panel: PanelScratchBytes(block_channels, taps, Columns * Lanes).
 template <int Lanes, int Rows, int Columns, bool PackedWeights>
-MEMPLAN_KERNEL void ConvGemm(const ConvParams& p, const float* x, const float* weights,
+MEMPLAN_INLINE void ConvGemm(const ConvParams& p, const float* x, const float* weights,
                              const float* bias, const float* residual, float* panel, float* y) {
   ConvLoops<Lanes, Rows, Columns, PackedWeights, true>(p, ActivateFunctionOf(p.activation), x,
                                                        weights, bias, residual, panel, y);
@@ -327,7 +327,7 @@ MEMPLAN_KERNEL void ConvGemm(const ConvParams& p, const float* x, const float* w
 
 // ConvGemm for one tap, stride 1, no padding and at least Lanes pixels; without scratch.
 template <int Lanes, int Rows, int Columns, bool PackedWeights>
-MEMPLAN_KERNEL void ConvPointwise(const ConvParams& p, const float* x, const float* weights,
+MEMPLAN_INLINE void ConvPointwise(const ConvParams& p, const float* x, const float* weights,
                                   const float* bias, const float* residual, float* y) {
   ConvLoops<Lanes, Rows, Columns, PackedWeights, false>(p, ActivateFunctionOf(p.activation), x,
                                                         weights, bias, residual, nullptr, y);

@@ -162,7 +162,7 @@ MEMPLAN_SHARED_FUNCTION void ConvTransposeGroup(const ConvTransposeParams& p, in
 // depth, height, width, [groups][ceil(out_channels / Rows)][in_channels * taps of the phase][Rows].
 // panel: PanelScratchBytes(block_channels, most taps of a phase, Columns * Lanes).
 template <int Lanes, int Rows, int Columns>
-MEMPLAN_KERNEL void ConvTransposeGemm(const ConvTransposeParams& p, const float* x,
+MEMPLAN_INLINE void ConvTransposeGemm(const ConvTransposeParams& p, const float* x,
                                       const float* weights, const float* bias,
                                       const float* residual, float* panel, float* y) {
   const ActivateFunction activate = ActivateFunctionOf(p.activation);

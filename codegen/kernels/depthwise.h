@@ -207,7 +207,7 @@ MEMPLAN_SHARED_FUNCTION void DepthwiseChannel(const DepthwiseParams& p, const fl
 // each output channel; y and residual (nullptr: none; may be y): [batch][channels * multiplier]
 // [out_size]. rows: DepthwiseScratchBytes. TapsY, TapsX: p.taps, or 0 for any.
 template <int Lanes, int TapsY, int TapsX>
-MEMPLAN_KERNEL void Depthwise(const DepthwiseParams& p, const float* x, const float* weights,
+MEMPLAN_INLINE void Depthwise(const DepthwiseParams& p, const float* x, const float* weights,
                               const float* bias, const float* residual, float* rows, float* y) {
   const ptrdiff_t in_plane = static_cast<ptrdiff_t>(p.in_size[0]) * p.in_size[1];
   const ptrdiff_t out_plane = static_cast<ptrdiff_t>(p.out_size[0]) * p.out_size[1];

@@ -186,7 +186,7 @@ MEMPLAN_SHARED_FUNCTION void DepthwisePlanes(const DepthwiseParams& p, ActivateF
 // Depthwise (see depthwise.h) with p.taps = {TapsY, TapsX} and p.stride[1] <= 2. padded:
 // DepthwisePlaneScratchBytes.
 template <int Lanes, int TapsY, int TapsX>
-MEMPLAN_KERNEL void DepthwisePlane(const DepthwiseParams& p, const float* x, const float* weights,
+MEMPLAN_INLINE void DepthwisePlane(const DepthwiseParams& p, const float* x, const float* weights,
                                    const float* bias, const float* residual, float* padded,
                                    float* y) {
   DepthwisePlanes<Lanes, TapsY, TapsX>(p, ActivateFunctionOf(p.activation), x, weights, bias,

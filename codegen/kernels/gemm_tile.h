@@ -280,7 +280,8 @@ MEMPLAN_SHARED_FUNCTION void ActivateRows(int32_t rows, int32_t columns, ptrdiff
 }
 
 // ActivateRows for one ActivationKind, or nullptr where there is nothing to apply. In generated
-// code `kind` is a constant, and only its function is left.
+// code `kind` is a constant, and only its function is left: the kernels that call this do little
+// else than to call shared functions, and are inlined even where kernels are not.
 using ActivateFunction = void (*)(int32_t rows, int32_t columns, ptrdiff_t row_stride, float alpha,
                                   float beta, float* y);
 MEMPLAN_INLINE ActivateFunction ActivateFunctionOf(int32_t kind) {

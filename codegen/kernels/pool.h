@@ -233,11 +233,13 @@ template <int Lanes, class Pool>
 MEMPLAN_SHARED_FUNCTION float PoolPlane(const float* x, int32_t volume) {
   float chains[Lanes];
   for (int i = 0; i < Lanes; ++i) chains[i] = Pool::template Init<float>();
-  int32_t at = 0;
-  for (; at + Lanes <= volume; at += Lanes)
+  const int32_t tail = volume % Lanes;
+  for (int32_t at = 0; at < volume - tail; at += Lanes) {
     PoolRun<VectorLanes(Lanes), Pool>(x + at, 1, 0, Lanes, chains);
+  }
   float result = Pool::template Init<float>();
-  for (; at < volume; ++at) Pool::Add(result, x[at]);
+  const float* rest = x + (volume - tail);
+  for (int32_t i = 0; i < tail; ++i) Pool::Add(result, rest[i]);
   for (int i = 0; i < Lanes; ++i) Pool::Add(result, chains[i]);
   return result;
 }
