@@ -48,7 +48,9 @@ Planned MakePlanned(const std::string& middle_name = "b") {
 }
 
 MemoryReport ReportOf(const Planned& planned) {
-  return MakeReport(planned.program, planned.plan, {.name = "net"}, "auto", std::nullopt);
+  ReportModel model;
+  model.name = "net";
+  return MakeReport(planned.program, planned.plan, model, "auto", std::nullopt);
 }
 
 TEST(MemoryReport, JsonFollowsTheContract) {
