@@ -8,14 +8,10 @@
 #include <cstdint>
 
 // MEMPLAN_KERNEL precedes every kernel function. In generated code the default applies: the body is
-// inlined into its step, whose parameters are constants, so loops and branches specialise to the
-// layer. With -DMEMPLAN_SHARED_KERNELS the steps share one copy of each kernel: less flash, slower.
+// inlined into a function with constant parameters, so loops and branches specialise to the layer.
+// (One copy of each kernel for all parameters is larger: it keeps every branch.)
 #ifndef MEMPLAN_KERNEL
-#ifdef MEMPLAN_SHARED_KERNELS
-#define MEMPLAN_KERNEL static __attribute__((noinline, unused))
-#else
 #define MEMPLAN_KERNEL static inline __attribute__((always_inline))
-#endif
 #endif
 
 // MEMPLAN_FIELDS(Params, members...) after each parameter struct names its members, in order and

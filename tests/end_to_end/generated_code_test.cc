@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr const char* kStrictFlags =
-    "-std=c++17 -O1 -Wall -Wextra -Wconversion -Wshadow -fno-exceptions -fno-rtti -Werror";
+    "-std=c++17 -O2 -Wall -Wextra -Wconversion -Wshadow -fno-exceptions -fno-rtti -Werror";
 
 struct Model {
   std::string name;
