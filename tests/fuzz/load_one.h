@@ -17,6 +17,7 @@ inline void LoadOne(std::span<const std::byte> bytes) {
   // Small, so that a run takes milliseconds.
   const FoldOptions options{.small_bytes = 1 << 16, .max_growth = 4, .max_result_bytes = 1 << 20};
   if (!InferAndFold(loaded->graph, options).ok()) return;
+  (void)CheckSupported(loaded->graph, BuiltinTargets().front());
   (void)ExportOnnx(loaded->graph);
 }
 
