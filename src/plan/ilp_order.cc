@@ -302,7 +302,11 @@ IlpOrderResult SolveOrderIlp(const OrderModel& model, std::span<const int32_t> o
   CumulativeProgram cumulative(model, order, options);
   IlpModel& program = cumulative.program();
   MEMPLAN_CHECK(IsFeasible(program, program.warm_start));
-  const IlpResult solved = SolveIlp(program, options.ilp);
+  IlpResult solved = SolveIlp(program, options.ilp);
+  if (cumulative.exact() && !std::isfinite(solved.best_bound)) {
+    // Stopped before the first bound: the relaxation alone is cheaper.
+    solved.best_bound = SolveRelaxation(program, 0.3 * options.ilp.time_limit_seconds);
+  }
   IlpOrderResult result;
   result.description =
       absl::StrFormat("cumulative ILP, %d steps, %d columns, %d rows, %d nodes", cumulative.steps(),
