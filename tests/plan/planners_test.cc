@@ -85,7 +85,7 @@ TEST_P(EveryPlanner, HandlesProblemsWithoutTasksOrStorages) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryPlanner, ::testing::ValuesIn(PlannerNames()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& instance) { return instance.param; });
 
 TEST(PlannersTest, AutoIsReproducible) {
   for (const PlanProblem& problem :
