@@ -18,9 +18,10 @@ inline const T* At(const void* base, size_t byte_offset) {
       static_cast<const void*>(static_cast<const unsigned char*>(base) + byte_offset));
 }
 
-// `base`, of which the compiler no longer knows which object it is. With known addresses GCC 12 makes
-// copies of each step for them, and its choice of induction variables then goes wrong where source and
-// target lie in one array (seen at -O2: a transposition that copied straight; right with -fno-ivopts).
+// `base`, of which the compiler no longer knows which object it is. With known addresses GCC 12
+// makes copies of each step for them, and its choice of induction variables then goes wrong where
+// source and target lie in one array (seen at -O2: a transposition that copied straight; right with
+// -fno-ivopts).
 inline void* Opaque(void* base) {
   __asm__("" : "+r"(base));
   return base;
