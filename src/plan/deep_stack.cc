@@ -5,8 +5,8 @@
 namespace onnx_memplan {
 namespace {
 
-// Threads of musl, the smallest by default, have 128 KiB.
-constexpr size_t kAlwaysThere = size_t{64} << 10;
+// What callers may count on anywhere, and what a thread needs besides the work.
+constexpr size_t kBaseBytes = size_t{512} << 10;
 
 void* CallWork(void* work) {
   (*static_cast<const std::function<void()>*>(work))();
@@ -16,14 +16,14 @@ void* CallWork(void* work) {
 }  // namespace
 
 bool RunOnDeepStack(size_t stack_bytes, const std::function<void()>& work) {
-  if (stack_bytes <= kAlwaysThere) {
+  if (stack_bytes <= kBaseBytes) {
     work();
     return true;
   }
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  constexpr size_t kPage = size_t{64} << 10;
-  const size_t rounded = (stack_bytes + 2 * kPage) / kPage * kPage;
+  constexpr size_t kPageBytes = size_t{64} << 10;
+  const size_t rounded = (stack_bytes + kBaseBytes + kPageBytes) / kPageBytes * kPageBytes;
   pthread_t thread;
   const bool started = pthread_attr_setstacksize(&attributes, rounded) == 0 &&
                        pthread_create(&thread, &attributes, CallWork,

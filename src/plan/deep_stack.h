@@ -8,7 +8,7 @@
 namespace onnx_memplan {
 
 // Runs `work` on a thread with a stack of at least `stack_bytes` and waits for it; in place when
-// that is less than every thread has anyway. Returns false, without having run it, when the system
+// that is at most 512 KiB. Returns false, without having run it, when the system
 // refuses such a thread.
 bool RunOnDeepStack(size_t stack_bytes, const std::function<void()>& work);
 

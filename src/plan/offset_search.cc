@@ -346,8 +346,8 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
                    .end_section = sections_.count(),
                    .offset = 0,
                    .last_rank = -1};
-    // Two frames for each block on the way down; sanitizers make them several times as large.
-    constexpr size_t kFrameBytes = 4096;
+    // Two frames for each block on the way down: about 0.5 KiB, with sanitizers some KiB.
+    constexpr size_t kFrameBytes = 8192;
     if (!RunOnDeepStack(kFrameBytes * Index(count_), [&] { outcome = SolveSplit(all); })) {
       outcome = Outcome::kStopped;
     }
