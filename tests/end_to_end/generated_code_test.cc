@@ -21,6 +21,8 @@ constexpr const char* kStrictFlags =
 struct Model {
   std::string name;
   bool in_corpus;  // of ONNX_MEMPLAN_SHARED_DIR; else of models/
+
+  friend void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }
 };
 
 class GeneratedCodeTest : public ::testing::TestWithParam<Model> {
