@@ -20,10 +20,9 @@ KernelArg OutputOrNull(const NodeContext& node, int32_t i) {
   return node.HasOutput(i) ? KernelArg::Output(i) : KernelArg::Null();
 }
 
-// Inputs 1 to `last` have one element for each channel (dimension 1) of input 0, and its type.
-absl::Status CheckPerChannel(const NodeContext& node, int32_t last) {
-  if (node.InputType(0).rank() < 2) return node.Invalid("input 0 must have a channel dimension");
-  const TensorType expected = {node.InputDType(0), {node.InputShape(0)[1]}};
+// Inputs 1 to `last` are vectors of `channels` elements of input 0's type.
+absl::Status CheckVectors(const NodeContext& node, int32_t last, int64_t channels) {
+  const TensorType expected = {node.InputDType(0), {channels}};
   for (int32_t i = 1; i <= last; ++i) {
     if (node.InputDType(i) != expected.dtype) {
       return node.Unsupported("inputs of different element types have no kernel");
@@ -36,13 +35,20 @@ absl::Status CheckPerChannel(const NodeContext& node, int32_t last) {
   return absl::OkStatus();
 }
 
+// The same, with the channels (dimension 1) of input 0.
+absl::Status CheckPerChannel(const NodeContext& node, int32_t last) {
+  if (node.InputType(0).rank() < 2) return node.Invalid("input 0 must have a channel dimension");
+  return CheckVectors(node, last, node.InputShape(0)[1]);
+}
+
 // ---- BatchNormalization
 
 bool IsTraining(const NodeContext& node) { return node.Int("training_mode", 0) != 0; }
 
 absl::StatusOr<std::vector<TensorType>> InferBatchNormalization(const NodeContext& node) {
   // A rank of 1 is the batch alone, with one channel.
-  if (node.InputType(0).rank() >= 2) RETURN_IF_ERROR(CheckPerChannel(node, 4));
+  RETURN_IF_ERROR(node.InputType(0).rank() == 1 ? CheckVectors(node, 4, 1)
+                                                : CheckPerChannel(node, 4));
   if (node.num_outputs() > 1 && !IsTraining(node)) {
     return node.Invalid("running statistics are outputs of training mode only");
   }
