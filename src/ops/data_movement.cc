@@ -1,6 +1,6 @@
-#include "ops/data_movement.h"
-
 #include "ops/host_kernels.h"
+
+#include "ops/data_movement.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -52,10 +52,10 @@ struct BuildOptions {
 };
 
 // Lowers every node, merges views, and sets up the planning problem with in-place offers and
-// scratch. Concatenations are made in place where that lowers the peak that an order can be expected
-// to reach. `graph` is well formed and typed, with no two outputs the same value and no output that is
-// a graph input or a constant (the pass "separate-outputs" sees to that).
-// Errors: those of lowering, all nodes that cannot be lowered in one message.
+// scratch. Concatenations are made in place where that lowers the peak that an order can be
+// expected to reach. `graph` is well formed and typed, with no two outputs the same value and no
+// output that is a graph input or a constant (the pass "separate-outputs" sees to that). Errors:
+// those of lowering, all nodes that cannot be lowered in one message.
 absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
                                      const BuildOptions& options);
 
