@@ -1,4 +1,5 @@
-// Compiles a model through the installed library and prints its arena; exit status 0 if it is proven.
+// Compiles a model through the installed library and prints its arena; exit status 0 if it is
+// proven.
 #include <cstdio>
 
 #include "onnx_memplan/compile.h"
