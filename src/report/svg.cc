@@ -100,7 +100,9 @@ class MemoryMap {
                           x, y, width, height, fill, title);
     const size_t room = static_cast<size_t>(std::max(0.0, width / 7));
     if (height > 14 && room >= 4) {
-      const std::string text = label.size() <= room ? label : label.substr(0, room - 1) + "~";
+      // The end of a name tells more than its scope.
+      const std::string text =
+          label.size() <= room ? label : "~" + label.substr(label.size() - room + 1);
       absl::StrAppendFormat(&svg_,
                             "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" "
                             "pointer-events=\"none\">%s</text>\n",
