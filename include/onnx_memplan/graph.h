@@ -68,8 +68,21 @@ struct Value {
   std::optional<Tensor> constant;
 };
 
-// Single assignment: a value is a graph input, a constant, or one node's output. `nodes` is in
-// topological order. A node with a subgraph (If) lists the values that the subgraph takes from
+// What a State is for. Parameters come first in the memory of a program's states.
+enum class StateKind : uint8_t { kParameter, kStatistic, kOptimizer };
+
+// Data that outlives a run: trained parameters, running statistics, an optimizer's moments. A run
+// finds it as value `in`, which no node makes, and leaves value `out`, of the same type, in its
+// place: the node that makes `out` writes over `in`, after every other reader of `in`.
+struct State {
+  ValueId in = kNoValue;
+  ValueId out = kNoValue;  // kNoValue: the run only reads it
+  StateKind kind = StateKind::kParameter;
+  Tensor initial;  // before the first run
+};
+
+// Single assignment: a value is a graph input, a constant, the `in` of a state, or one node's
+// output. `nodes` is in topological order. A node with a subgraph (If) lists the values that the subgraph takes from
 // outside after its own inputs; they are the subgraph's inputs, in that order.
 struct Graph {
   std::string name;
@@ -77,6 +90,7 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  std::vector<State> states = {};
 
   ValueId AddValue(std::string value_name, std::optional<TensorType> type = std::nullopt);
   ValueId AddConstant(std::string value_name, Tensor tensor);
@@ -85,12 +99,12 @@ struct Graph {
   // The node's name, or "Conv producing 'x'" for a nameless one: for messages.
   std::string NodeName(const Node& node) const;
 
-  // By value: the index of the node that makes it, -1 for graph inputs and constants.
+  // By value: the index of the node that makes it, -1 for graph inputs, constants and states.
   std::vector<int32_t> Producers() const;
   // By value: the nodes that read it, ascending, a node once for each input; graph outputs are not
   // counted.
   std::vector<std::vector<int32_t>> Consumers() const;
-  // Replaces `from` by `to` in every node input and graph output.
+  // Replaces `from` by `to` in every node input, graph output and `out` of a state.
   void ReplaceUses(ValueId from, ValueId to);
   // Drops nodes marked in `dead` (by node), then values that nothing mentions; renumbers values.
   void Compact(const std::vector<bool>& dead);

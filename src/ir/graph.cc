@@ -67,6 +67,9 @@ std::vector<std::vector<int32_t>> Graph::Consumers() const {
 void Graph::ReplaceUses(ValueId from, ValueId to) {
   for (Node& node : nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
   std::replace(outputs.begin(), outputs.end(), from, to);
+  for (State& state : states) {
+    if (state.out == from) state.out = to;
+  }
 }
 
 void Graph::Compact(const std::vector<bool>& dead) {
@@ -86,6 +89,7 @@ void Graph::Compact(const std::vector<bool>& dead) {
   };
   mark(inputs);
   mark(outputs);
+  for (const State& state : states) mark({state.in, state.out});
   for (const Node& node : nodes) {
     mark(node.inputs);
     mark(node.outputs);
@@ -107,6 +111,10 @@ void Graph::Compact(const std::vector<bool>& dead) {
   };
   renumber(inputs);
   renumber(outputs);
+  for (State& state : states) {
+    state.in = new_id[static_cast<size_t>(state.in)];
+    if (state.out != kNoValue) state.out = new_id[static_cast<size_t>(state.out)];
+  }
   for (Node& node : nodes) {
     renumber(node.inputs);
     renumber(node.outputs);
@@ -181,6 +189,26 @@ absl::Status VerifyValues(const Graph& graph) {
   return absl::OkStatus();
 }
 
+// Each `out` is some node's output, of the type of `in`, and belongs to one state.
+absl::Status VerifyStateOutputs(const Graph& graph) {
+  const std::vector<int32_t> producers = graph.Producers();
+  std::unordered_set<ValueId> seen;
+  for (const State& state : graph.states) {
+    if (state.out == kNoValue) continue;
+    const Value& in = graph.values[static_cast<size_t>(state.in)];
+    if (state.out < 0 || state.out >= static_cast<ValueId>(graph.values.size()) ||
+        producers[static_cast<size_t>(state.out)] < 0 || !seen.insert(state.out).second) {
+      return absl::InternalError(absl::StrCat("no node of its own rewrites state '", in.name, "'"));
+    }
+    const Value& out = graph.values[static_cast<size_t>(state.out)];
+    if (out.type.has_value() && out.type != in.type) {
+      return absl::InternalError(absl::StrCat("state '", in.name, "' of type ", in.type->ToString(),
+                                              " is rewritten as ", out.type->ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Graph::Verify(bool typed) const {
@@ -198,6 +226,17 @@ absl::Status Graph::Verify(bool typed) const {
   }
   for (size_t v = 0; v < values.size(); ++v) {
     if (values[v].constant.has_value()) defined[v] = true;
+  }
+  for (const State& state : states) {
+    if (!in_range(state.in) || defined[static_cast<size_t>(state.in)]) {
+      return absl::InternalError("a state is out of range, or an input, a constant or twice there");
+    }
+    const Value& value = values[static_cast<size_t>(state.in)];
+    if (value.type != state.initial.type()) {
+      return absl::InternalError(
+          absl::StrCat("state '", value.name, "' has another type than its data"));
+    }
+    defined[static_cast<size_t>(state.in)] = true;
   }
   for (const Node& node : nodes) {
     const auto fail = [&](std::string_view what, ValueId id) {
@@ -227,7 +266,7 @@ absl::Status Graph::Verify(bool typed) const {
       return absl::InternalError("a graph output is not defined");
     }
   }
-  return absl::OkStatus();
+  return VerifyStateOutputs(*this);
 }
 
 namespace {
@@ -279,6 +318,9 @@ std::string Graph::ToText() const {
     absl::StrAppend(&text, "\n");
   }
   absl::StrAppend(&text, "outputs ", list_text(outputs), "\n");
+  for (const State& state : states) {
+    absl::StrAppend(&text, "state ", value_text(state.in), " <- ", value_text(state.out), "\n");
+  }
   return text;
 }
 

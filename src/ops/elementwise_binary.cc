@@ -186,7 +186,7 @@ constexpr OpDef VariadicOp(std::string_view type, Lower* lower) {
 }
 
 constexpr OpDef Microsoft(OpDef def) {
-  def.domain = "com.microsoft";
+  def.domain = kMicrosoft;
   return def;
 }
 

@@ -99,7 +99,7 @@ constexpr OpDef Elementwise(std::string_view type,
 }
 
 constexpr OpDef Microsoft(OpDef def) {
-  def.domain = "com.microsoft";
+  def.domain = kMicrosoft;
   return def;
 }
 

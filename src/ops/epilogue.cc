@@ -5,12 +5,12 @@
 #include <limits>
 
 #include "kernels/activation.h"
+#include "ops/op_def.h"
+#include "ops/op_def.h"
 #include "support/check.h"
 
 namespace onnx_memplan {
 namespace {
-
-constexpr std::string_view kMicrosoft = "com.microsoft";
 
 constexpr ActivationDef kActivations[] = {
     {"Relu", "Relu", "", kernels::kRelu},

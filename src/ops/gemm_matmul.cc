@@ -209,7 +209,7 @@ extern const OpDef kMatMul = {
 
 extern const OpDef kMicrosoftFusedMatMul = {
     .type = "FusedMatMul",
-    .domain = "com.microsoft",
+    .domain = kMicrosoft,
     .min_inputs = 2,
     .max_inputs = 2,
     .infer = InferFusedMatMul,

@@ -18,6 +18,11 @@
 
 namespace onnx_memplan {
 
+// Domains of operators that are not ONNX's: those of ONNX Runtime, whose gradient operators keep
+// their names and operands here, and those of this project.
+inline constexpr char kMicrosoft[] = "com.microsoft";
+inline constexpr char kMemplan[] = "onnx_memplan";
+
 // How an output of a node relates to the memory of an input.
 struct Alias {
   enum class Kind : uint8_t {
@@ -38,6 +43,8 @@ struct Alias {
   friend bool operator==(const Alias&, const Alias&) = default;
 };
 
+class GradientContext;
+
 struct OpDef {
   std::string_view type;
   std::string_view domain = {};  // empty: ai.onnx
@@ -57,6 +64,10 @@ struct OpDef {
   // copy that runs where the view cannot be had (its input and its output both belong to the
   // caller). Unimplemented, with the reason, for element types or attributes without a kernel.
   absl::StatusOr<Lowering> (*lower)(const NodeContext& node, const Target& target) = nullptr;
+
+  // Adds the nodes that compute the gradients of the inputs that GradientContext::Wants, from those
+  // of the outputs. ZeroGradient says that there are none. Absent: not differentiable here.
+  absl::Status (*gradient)(GradientContext& context) = nullptr;
 
   // lower() honours Node::epilogue: activation, and residual (which the kernel reads at the index
   // it writes, after all other inputs: output may lie over the residual).
@@ -87,6 +98,8 @@ std::vector<Alias> InPlaceFirstInput(const NodeContext& node);
 std::vector<Alias> ViewOfFirstInput(const NodeContext& node);
 // Copies input 0 to output 0 (the same number of bytes).
 absl::StatusOr<Lowering> LowerCopy(const NodeContext& node, const Target& target);
+// For operators whose outputs do not change, or change in steps, with their inputs.
+absl::Status ZeroGradient(GradientContext& context);
 // ONNX multidirectional broadcasting (numpy's); nullopt when the shapes do not agree.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 }  // namespace rules

@@ -30,6 +30,10 @@ GraphEditor::GraphEditor(Graph& graph)
   }
   for (ValueId v : graph.inputs) is_input_[static_cast<size_t>(v)] = true;
   for (ValueId v : graph.outputs) is_output_[static_cast<size_t>(v)] = true;
+  for (const State& state : graph.states) {
+    is_input_[static_cast<size_t>(state.in)] = true;
+    if (state.out != kNoValue) is_output_[static_cast<size_t>(state.out)] = true;
+  }
   for (const Value& value : graph.values) names_.insert(value.name);
 }
 
@@ -166,6 +170,9 @@ bool GraphEditor::ReplaceUses(ValueId from, ValueId to) {
     std::swap(graph_.values[static_cast<size_t>(from)].name,
               graph_.values[static_cast<size_t>(to)].name);
     std::replace(graph_.outputs.begin(), graph_.outputs.end(), from, to);
+    for (State& state : graph_.states) {
+      if (state.out == from) state.out = to;
+    }
     is_output_[static_cast<size_t>(from)] = false;
     is_output_[static_cast<size_t>(to)] = true;
   }

@@ -40,6 +40,7 @@ class GraphEditor {
   const Shape& shape(ValueId v) const { return type(v).shape; }
   // nullptr: not constant, or kNoValue. Valid until a value is added.
   const Tensor* constant(ValueId v) const;
+  // Graph inputs and outputs; the `in` and `out` of states count as such.
   bool is_graph_input(ValueId v) const { return is_input_[static_cast<size_t>(v)]; }
   bool is_graph_output(ValueId v) const { return is_output_[static_cast<size_t>(v)]; }
 

@@ -6,14 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "ops/op_def.h"
 #include "passes/affine.h"
 #include "passes/match.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
 namespace {
-
-constexpr char kMicrosoft[] = "com.microsoft";
 
 bool IsPlainFloat(const Tensor* tensor) {
   return tensor != nullptr &&

@@ -170,7 +170,7 @@ bool RecogniseQuickGelu(GraphEditor& editor, int32_t gate) {
     const int32_t root = FindRoot(editor, output, x, pattern);
     if (root < 0) continue;
     Node node = MakeNode(pattern.op_type, editor.node(root).name, {x});
-    node.domain = "com.microsoft";
+    node.domain = kMicrosoft;
     node.attributes["alpha"] = static_cast<float>(alpha);
     editor.Replace(root, std::move(node));
     return true;

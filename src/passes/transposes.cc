@@ -56,8 +56,6 @@ bool MergeWithInner(GraphEditor& editor, int32_t n, const Permutation& perm) {
   return true;
 }
 
-constexpr char kMicrosoft[] = "com.microsoft";
-
 // The last two dimensions change places, and no others.
 bool SwapsLastTwo(const Permutation& perm) {
   const auto rank = static_cast<int64_t>(perm.size());

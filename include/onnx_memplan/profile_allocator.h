@@ -1,0 +1,165 @@
+// Profile-guided allocation, in the manner of arXiv 1804.10001: record the requests of one run, plan
+// their offsets, and replay the offsets in later runs.
+//
+// This header is for programs that allocate through it on purpose; libonnx_memplan_profile.so does
+// the same for malloc and its family under LD_PRELOAD. See docs/profile.md.
+//
+//   auto recorded = ProfileHeap::Record();
+//   Step(*recorded);                        // allocates through ProfileAllocator(*recorded)
+//   recorded->WriteTrace("trace.csv");      // onnx-memplan plan trace.csv --output plan.csv
+//   ...
+//   auto heap = ProfileHeap::ReplayFile("plan.csv", &error);
+//   for (...) { Step(*heap); heap->Restart(); }
+//
+// Only the standard library is needed. Linux.
+#ifndef ONNX_MEMPLAN_PROFILE_ALLOCATOR_H_
+#define ONNX_MEMPLAN_PROFILE_ALLOCATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace onnx_memplan {
+
+// All blocks are aligned to this at least, when recording and in a plan.
+inline constexpr size_t kProfileAlignment = 64;
+
+// One request of a recorded run. Times count events (requests, releases, ends of steps).
+struct RecordedBlock {
+  int64_t lower = 0;
+  int64_t upper = 0;  // one past the last time at which the block is alive
+  // Not alive in [gap_lower, gap_upper); empty when they are equal. Only blocks of a loop that live
+  // from one iteration into the next have a gap.
+  int64_t gap_lower = 0;
+  int64_t gap_upper = 0;
+  int64_t bytes = 0;
+  int64_t alignment = 0;
+  int32_t step = 0;   // how many steps had ended before
+  bool loop = false;  // of the step that is to be repeated
+
+  friend bool operator==(const RecordedBlock&, const RecordedBlock&) = default;
+};
+
+// A recorded request with its place, in the order of the requests.
+struct PlannedBlock {
+  int64_t bytes = 0;
+  int64_t alignment = 0;
+  int64_t offset = 0;
+  int32_t step = 0;
+  bool loop = false;
+
+  friend bool operator==(const PlannedBlock&, const PlannedBlock&) = default;
+};
+
+// What a replay has done so far. Requests are those of at least the smallest size of the plan.
+struct ProfileStatistics {
+  int64_t requests = 0;
+  int64_t planned = 0;  // got the place of the plan
+  // The other requests were served by malloc:
+  int64_t unknown = 0;   // the plan has no request of this size and alignment
+  int64_t missing = 0;   // the plan has some, but none is left, or none near this point of the run
+  int64_t conflict = 0;  // the place was still taken, since a release came later than in the profile
+  int64_t arena_bytes = 0;
+  // Bytes of the arena that are in memory now. They are never given back, so this is also the peak.
+  int64_t resident_bytes = 0;
+  int64_t fallback_bytes = 0;       // alive now, of requests served by malloc
+  int64_t peak_fallback_bytes = 0;  // the most that fallback_bytes has been
+  int64_t peak_planned_bytes = 0;   // the most bytes alive in the arena
+  int64_t table_bytes = 0;          // of the plan in memory
+
+  int64_t Fallbacks() const { return unknown + missing + conflict; }
+  friend bool operator==(const ProfileStatistics&, const ProfileStatistics&) = default;
+};
+
+// A heap that records, or one that replays. All functions may be called from several threads. Blocks
+// of a heap must be released before it is destroyed, in the same heap.
+//
+// What holds for a replay, whatever the program and the plan are: blocks that are alive at once share
+// no byte, and every request is served while there is memory. A request gets its planned place when
+// (1) the profile has a request of the same size and alignment near this point of the run that no
+// request has taken yet, and (2) no block that is alive has a byte there. All others go to malloc.
+class ProfileHeap {
+ public:
+  // Blocks come from malloc and are written down.
+  static std::unique_ptr<ProfileHeap> Record();
+  // Null, with a message in *error, when the plan is malformed (sizes, offsets or alignments that are
+  // negative, not a power of two, or do not go together) or the arena cannot be mapped.
+  static std::unique_ptr<ProfileHeap> Replay(const std::vector<PlannedBlock>& plan,
+                                             std::string* error);
+  // The same with the output of `onnx-memplan plan`; also null when the file cannot be read.
+  static std::unique_ptr<ProfileHeap> ReplayFile(const std::string& path, std::string* error);
+
+  ~ProfileHeap();
+  ProfileHeap(const ProfileHeap&) = delete;
+  ProfileHeap& operator=(const ProfileHeap&) = delete;
+
+  // `alignment` is a power of two; kProfileAlignment is given at least. Null when there is no memory.
+  void* Allocate(size_t bytes, size_t alignment) noexcept;
+  void Deallocate(void* pointer) noexcept;  // null is allowed
+
+  // Says that a step of the program has ended, in both runs at the same points. A replay goes on with
+  // the requests of the next step, so that no deviation lasts longer than its step; after the step of
+  // a loop it goes on with the loop's first request.
+  void EndStep() noexcept;
+  // Goes on with the first request of the profile, which so serves every iteration of a loop.
+  void Restart() noexcept;
+
+  // What was recorded until now, in the order of the requests; empty for a replay. With `loop`, the
+  // last but one of the steps that have ended becomes a loop: blocks of later steps are left out;
+  // blocks of that step which live on until the next one are alive at both ends of it. Needs three
+  // ended steps; with fewer, the result is as without `loop`.
+  std::vector<RecordedBlock> Trace(bool loop = false) const;
+  // The same as CSV for `onnx-memplan plan`. False when the file cannot be written.
+  bool WriteTrace(const std::string& path, bool loop = false) const;
+
+  ProfileStatistics Statistics() const;
+
+ private:
+  struct State;
+  explicit ProfileHeap(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// A standard allocator on a ProfileHeap, which must outlive it.
+template <typename T>
+class ProfileAllocator {
+ public:
+  using value_type = T;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  explicit ProfileAllocator(ProfileHeap& heap) noexcept : heap_(&heap) {}
+  template <typename U>
+  ProfileAllocator(const ProfileAllocator<U>& other) noexcept : heap_(other.heap()) {}
+
+  // Throws std::bad_alloc when there is no memory.
+  T* allocate(size_t count) {
+    if (count > static_cast<size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
+    void* pointer = heap_->Allocate(count * sizeof(T), alignof(T));
+    if (pointer == nullptr) throw std::bad_alloc();
+    return static_cast<T*>(pointer);
+  }
+  void deallocate(T* pointer, size_t) noexcept { heap_->Deallocate(pointer); }
+
+  ProfileHeap* heap() const noexcept { return heap_; }
+
+  template <typename U>
+  friend bool operator==(const ProfileAllocator& a, const ProfileAllocator<U>& b) noexcept {
+    return a.heap() == b.heap();
+  }
+  template <typename U>
+  friend bool operator!=(const ProfileAllocator& a, const ProfileAllocator<U>& b) noexcept {
+    return a.heap() != b.heap();
+  }
+
+ private:
+  ProfileHeap* heap_;
+};
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_PROFILE_ALLOCATOR_H_
