@@ -66,6 +66,8 @@ std::string TileArguments(const TileShape& tile) {
 Tensor PackRows(std::span<const float> matrix, int64_t groups, int64_t rows, int64_t depth,
                 int32_t tile_rows) {
   const int64_t padded_rows = RoundUp(rows, tile_rows);
+  // Without depth there is nothing to pack, and no address to count from.
+  if (depth == 0) return Tensor::FromVector<float>({0}, {});
   std::vector<float> packed(static_cast<size_t>(groups * padded_rows * depth), 0.0F);
   for (int64_t group = 0; group < groups; ++group) {
     for (int64_t row = 0; row < rows; ++row) {
