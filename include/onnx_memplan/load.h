@@ -41,6 +41,9 @@ struct ModelInfo {
   // Operators of the file as it is, subgraphs and the bodies of model-local functions included
   // (each once): "Conv" or "com.microsoft:Gelu" -> nodes.
   std::map<std::string, int64_t> operators;
+  // Names of the floating-point initializers: what can be trained, as constants of Constant nodes
+  // cannot. In the file's order.
+  std::vector<std::string> initializers;
   // What is odd about the model and was settled nevertheless: a line each, for the user.
   std::vector<std::string> warnings;
 };

@@ -121,6 +121,12 @@ absl::StatusOr<LoadedModel> Load(std::span<const std::byte> bytes, const LoadOpt
   LoadedModel loaded;
   loaded.info = ReadInfo(model, context.opsets);
   loaded.info.sha256 = Sha256Hex(bytes);
+  for (const onnx::TensorProto& tensor : model.graph().initializer()) {
+    if (tensor.data_type() == onnx::TensorProto::FLOAT ||
+        tensor.data_type() == onnx::TensorProto::DOUBLE) {
+      loaded.info.initializers.push_back(tensor.name());
+    }
+  }
   ASSIGN_OR_RETURN(const std::vector<LoadedInput> inputs,
                    ResolveInputs(TrueInputs(model.graph()), options));
   ASSIGN_OR_RETURN(loaded.graph, GraphBuilder(context).BuildMain(*model.mutable_graph(), inputs));

@@ -1,0 +1,101 @@
+#include "autodiff/training_form.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autodiff/parameters.h"
+#include "ops/op_def.h"
+#include "support/check.h"
+
+namespace onnx_memplan {
+namespace {
+
+size_t Index(int32_t id) { return static_cast<size_t>(id); }
+
+State& StateOf(ValueId in, Graph& graph) {
+  for (State& state : graph.states) {
+    if (state.in == in) return state;
+  }
+  MEMPLAN_CHECK_MSG(false, graph.values[Index(in)].name);
+  return graph.states[0];
+}
+
+void TrainStatistics(const TrainOptions& options, size_t n, Graph& graph) {
+  constexpr size_t kStatistics = 2;
+  constexpr size_t kFirstInput = 3;
+  graph.nodes[n].attributes["training_mode"] = int64_t{1};
+  graph.nodes[n].attributes["unbiased_running_variance"] =
+      int64_t{options.onnx_running_variance ? 0 : 1};
+  graph.nodes[n].outputs.resize(1 + kStatistics, kNoValue);
+  for (size_t i = 0; i < kStatistics; ++i) {
+    const ValueId in = graph.nodes[n].inputs[kFirstInput + i];
+    if (graph.nodes[n].outputs[1 + i] == kNoValue) {
+      graph.nodes[n].outputs[1 + i] = graph.AddValue(
+          graph.UniqueValueName(graph.values[Index(in)].name + "/next"), std::nullopt);
+    }
+    StateOf(in, graph).out = graph.nodes[n].outputs[1 + i];
+  }
+}
+
+absl::Status DropInTraining(const TrainOptions& options, size_t n, Graph& graph) {
+  const Node& old = graph.nodes[n];
+  if (old.outputs.size() > 1 && old.outputs[1] != kNoValue) {
+    return absl::UnimplementedError(
+        absl::StrCat("node '", graph.NodeName(old),
+                     "' (Dropout): a model that reads the mask of a Dropout cannot be trained"));
+  }
+  ValueId ratio = old.inputs.size() > 1 ? old.inputs[1] : kNoValue;
+  if (ratio == kNoValue) {
+    ratio = graph.AddConstant(graph.UniqueValueName(absl::StrCat("dropout/ratio_", n)),
+                              Tensor::FromVector<float>({}, {0.5F}));
+  }
+  const ValueId step = StepCounter(graph);
+  Node& node = graph.nodes[n];
+  node.op_type = "DropoutTraining";
+  node.domain = kMemplan;
+  node.inputs = {node.inputs[0], ratio, step};
+  node.outputs.resize(1);
+  node.attributes = {{"seed", static_cast<int64_t>(options.dropout_seed * 1'000'003 + n)}};
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ValueId StepCounter(Graph& graph) {
+  for (const State& state : graph.states) {
+    if (graph.values[Index(state.in)].name == kStepCounter) return state.in;
+  }
+  const Tensor zero = Tensor::ScalarInt64(0);
+  const ValueId counter = graph.AddValue(kStepCounter, zero.type());
+  graph.states.push_back({counter, kNoValue, StateKind::kOptimizer, zero});
+  return counter;
+}
+
+absl::Status ToTrainingForm(const TrainOptions& options, Graph& graph) {
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Node& node = graph.nodes[n];
+    if (TrainsStatistics(options, node)) {
+      TrainStatistics(options, n, graph);
+    } else if (node.Is("BatchNormalization")) {
+      node.attributes["training_mode"] = int64_t{0};
+      node.outputs.resize(1);
+    } else if (node.Is("Dropout")) {
+      if (absl::Status status = DropInTraining(options, n, graph); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ToInferenceForm(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    if (node.Is("BatchNormalization")) {
+      node.attributes["training_mode"] = int64_t{0};
+      node.outputs.resize(1);
+    } else if (node.Is("Dropout")) {
+      node.inputs.resize(1);
+    }
+  }
+}
+
+}  // namespace onnx_memplan
