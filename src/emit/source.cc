@@ -143,6 +143,7 @@ class StepRenderer {
       case Location::Kind::kConstant:
         return At(element, "weights",
                   constants_.by_value[Index(location.index)] + location.byte_offset);
+      case Location::Kind::kState:
       case Location::Kind::kNone:
         break;
     }

@@ -5,6 +5,7 @@
 #include "plan/peak_estimate.h"
 #include "plan_build/memory_layout.h"
 #include "plan_build/program.h"
+#include "plan_build/states.h"
 #include "support/check.h"
 #include "support/status_macros.h"
 
@@ -31,6 +32,7 @@ class ProblemBuilder {
     locations_.assign(graph_.values.size(), {});
     ready_.assign(graph_.values.size(), {});
     input_index_.assign(graph_.values.size(), -1);
+    state_readers_.assign(graph_.states.size(), {});
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
       input_index_[Index(graph_.inputs[i])] = static_cast<int32_t>(i);
       if (options_.io_in_arena) Locate(graph_.inputs[i]);
@@ -50,7 +52,9 @@ class ProblemBuilder {
     const Place place = layout_.places[Index(value)];
     const Value& root = graph_.values[Index(place.root)];
     const int32_t output = layout_.output_of_root[Index(place.root)];
-    if (root.constant.has_value()) {
+    if (const int32_t state = layout_.state_of_root[Index(place.root)]; state >= 0) {
+      location = {Location::Kind::kState, state, place.offset};
+    } else if (root.constant.has_value()) {
       location = {Location::Kind::kConstant, place.root, place.offset};
     } else if (input_index_[Index(place.root)] >= 0 && !options_.io_in_arena) {
       location = {Location::Kind::kInput, input_index_[Index(place.root)], place.offset};
@@ -85,6 +89,7 @@ class ProblemBuilder {
     }
     std::vector<int32_t> ready(waits_for.begin(), waits_for.end());
     if (layout_.runs[n]) {
+      WaitForStates(n, ready);
       AddTask(n, ready);
       ready = {static_cast<int32_t>(problem_.tasks.size() - 1)};
     }
@@ -92,6 +97,29 @@ class ProblemBuilder {
       if (output == kNoValue) continue;
       Locate(output);
       ready_[Index(output)] = ready;
+    }
+  }
+
+  // Adds to `after` the tasks that read what the node overwrites, and notes what it reads itself.
+  // Readers of the old value come before the node (OrderUpdates); readers of the new one wait for
+  // it as for any value.
+  void WaitForStates(size_t n, std::vector<int32_t>& after) {
+    const Node& node = graph_.nodes[n];
+    std::set<int32_t> waits_for(after.begin(), after.end());
+    for (ValueId output : node.outputs) {
+      if (output == kNoValue) continue;
+      const Location& location = Locate(output);
+      if (location.kind != Location::Kind::kState) continue;
+      if (layout_.written[Index(location.index)] != output) continue;
+      const std::vector<int32_t>& readers = state_readers_[Index(location.index)];
+      waits_for.insert(readers.begin(), readers.end());
+    }
+    after.assign(waits_for.begin(), waits_for.end());
+    for (ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      const Location& location = Locate(input);
+      if (location.kind != Location::Kind::kState) continue;
+      state_readers_[Index(location.index)].push_back(static_cast<int32_t>(problem_.tasks.size()));
     }
   }
 
@@ -164,9 +192,10 @@ class ProblemBuilder {
   PlanProblem problem_;
   std::vector<Location> locations_;
   std::vector<int32_t> task_nodes_;
-  std::vector<int32_t> storage_of_root_;     // by root value; -1: none yet
-  std::vector<int32_t> input_index_;         // by value; -1: not a graph input
-  std::vector<std::vector<int32_t>> ready_;  // by value: the tasks that must have run
+  std::vector<int32_t> storage_of_root_;             // by root value; -1: none yet
+  std::vector<int32_t> input_index_;                 // by value; -1: not a graph input
+  std::vector<std::vector<int32_t>> ready_;          // by value: the tasks that must have run
+  std::vector<std::vector<int32_t>> state_readers_;  // by state: the tasks that read it so far
 };
 
 // Lowers the nodes for which `needed` is set; all failures in one message.
@@ -254,10 +283,20 @@ class ConcatChooser {
   const std::vector<Lowering>& lowerings_;
 };
 
+absl::Status PrepareStates(Graph& graph) {
+  SeparateStatesFromOutputs(graph);
+  // No state is part of a concatenation, so what is allowed there does not matter.
+  const std::vector<bool> no_parts(graph.nodes.size(), false);
+  const MemoryLayout layout = MakeMemoryLayout(graph, CollectAliases(graph), no_parts);
+  RETURN_IF_ERROR(CheckUpdatesInPlace(graph, layout));
+  return OrderUpdates(layout, graph);
+}
+
 }  // namespace
 
 absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
                                      const BuildOptions& options) {
+  if (!graph.states.empty()) RETURN_IF_ERROR(PrepareStates(graph));
   const std::vector<std::vector<Alias>> aliases = CollectAliases(graph);
   std::vector<Lowering> lowerings(graph.nodes.size());
   std::vector<bool> lowered(graph.nodes.size(), false);

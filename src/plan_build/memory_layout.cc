@@ -19,10 +19,17 @@ class LayoutMaker {
     for (size_t v = 0; v < graph.values.size(); ++v) {
       parent_.push_back({static_cast<ValueId>(v), 0});
     }
-    owned_by_caller_.resize(graph.values.size(), false);
-    for (ValueId input : graph.inputs) owned_by_caller_[Index(input)] = true;
+    owned_elsewhere_.resize(graph.values.size(), false);
+    for (ValueId input : graph.inputs) owned_elsewhere_[Index(input)] = true;
     for (size_t v = 0; v < graph.values.size(); ++v) {
-      if (graph.values[v].constant.has_value()) owned_by_caller_[v] = true;
+      if (graph.values[v].constant.has_value()) owned_elsewhere_[v] = true;
+    }
+    layout_.state_of_root.assign(graph.values.size(), -1);
+    layout_.written.assign(graph.states.size(), kNoValue);
+    layout_.blocked_input.assign(graph.states.size(), -1);
+    for (size_t s = 0; s < graph.states.size(); ++s) {
+      owned_elsewhere_[Index(graph.states[s].in)] = true;
+      layout_.state_of_root[Index(graph.states[s].in)] = static_cast<int32_t>(s);
     }
     layout_.runs.assign(graph.nodes.size(), true);
     layout_.parts.assign(graph.nodes.size(), 0);
@@ -31,12 +38,14 @@ class LayoutMaker {
 
   MemoryLayout Make(const std::vector<bool>& parts_allowed) {
     PlaceViews();
+    ClaimStates();
     ClaimOutputs();
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (parts_allowed[n]) PlaceParts(n);
     }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       layout_.places.push_back(Find(static_cast<ValueId>(v)));
+      layout_.rewritten.push_back(IsRewritten(static_cast<ValueId>(v)));
     }
     return std::move(layout_);
   }
@@ -49,6 +58,20 @@ class LayoutMaker {
       place = {up.root, place.offset + up.offset};
     }
     return place;
+  }
+
+  bool IsRewritten(ValueId value) const {
+    const int32_t state = layout_.state_of_root[Index(Find(value).root)];
+    if (state < 0) return false;
+    while (value != layout_.written[Index(state)] && value != graph_.states[Index(state)].in) {
+      value = parent_[Index(value)].root;
+    }
+    return value == layout_.written[Index(state)];
+  }
+
+  // `place` is all of its root, whose memory the program may still choose.
+  bool IsFree(const Place& place, int64_t bytes) const {
+    return place.offset == 0 && Bytes(place.root) == bytes && !owned_elsewhere_[Index(place.root)];
   }
 
   int64_t Bytes(ValueId value) const { return graph_.values[Index(value)].type->Bytes(); }
@@ -68,11 +91,51 @@ class LayoutMaker {
         const ValueId input = node.inputs[Index(alias.input)];
         if (output == kNoValue) continue;
         // What the caller owns cannot be one buffer as an input and another as an output.
-        if (IsOutput(output) && owned_by_caller_[Index(Find(input).root)]) continue;
+        if (IsOutput(output) && owned_elsewhere_[Index(Find(input).root)]) continue;
         parent_[Index(output)] = {input, alias.byte_offset};
         ++viewed;
       }
       if (present == viewed) layout_.runs[n] = false;
+    }
+  }
+
+  // The input through which the node of `written` reads the memory of `in` in another way than in
+  // place; -1: none.
+  int32_t BlockedInput(ValueId written, ValueId in) const {
+    const auto n = Index(producers_[Index(written)]);
+    const Node& node = graph_.nodes[n];
+    const auto output = static_cast<int32_t>(
+        std::find(node.outputs.begin(), node.outputs.end(), written) - node.outputs.begin());
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      const Place place = Find(node.inputs[i]);
+      if (place.root != in) continue;
+      const Alias wanted{Alias::Kind::kInPlace, output, static_cast<int32_t>(i), 0};
+      const bool promised =
+          std::find(aliases_[n].begin(), aliases_[n].end(), wanted) != aliases_[n].end();
+      if (!promised || place.offset != 0 || Bytes(node.inputs[i]) != Bytes(written)) {
+        return static_cast<int32_t>(i);
+      }
+    }
+    return -1;
+  }
+
+  // The `out` of a state lives where its `in` is: what it is a view of moves there when it is
+  // exactly `out`, not bound elsewhere, and made by a node that can write over `in`. Otherwise the
+  // node of `out` copies.
+  void ClaimStates() {
+    for (size_t s = 0; s < graph_.states.size(); ++s) {
+      const State& state = graph_.states[s];
+      if (state.out == kNoValue) continue;
+      const Place place = Find(state.out);
+      if (place.root == state.in) continue;  // a view of all of `in`: nothing changes
+      const bool moves = IsFree(place, Bytes(state.out)) && !IsOutput(place.root) &&
+                         BlockedInput(place.root, state.in) < 0;
+      const ValueId written = moves ? place.root : state.out;
+      if (!moves) layout_.runs[Index(producers_[Index(state.out)])] = true;
+      layout_.blocked_input[s] = BlockedInput(written, state.in);
+      parent_[Index(written)] = {state.in, 0};
+      layout_.written[s] = written;
     }
   }
 
@@ -82,9 +145,7 @@ class LayoutMaker {
     for (size_t k = 0; k < graph_.outputs.size(); ++k) {
       const ValueId output = graph_.outputs[k];
       const Place place = Find(output);
-      const bool whole = place.offset == 0 && Bytes(place.root) == Bytes(output);
-      if (whole && layout_.output_of_root[Index(place.root)] < 0 &&
-          !owned_by_caller_[Index(place.root)]) {
+      if (IsFree(place, Bytes(output)) && layout_.output_of_root[Index(place.root)] < 0) {
         layout_.output_of_root[Index(place.root)] = static_cast<int32_t>(k);
         continue;
       }
@@ -104,9 +165,10 @@ class LayoutMaker {
       const ValueId input = node.inputs[Index(alias.input)];
       const ValueId output = node.outputs[Index(alias.output)];
       const Place place = Find(input);
-      const bool whole = place.offset == 0 && Bytes(place.root) == Bytes(input);
-      if (!whole || owned_by_caller_[Index(place.root)] ||
-          layout_.output_of_root[Index(place.root)] >= 0 || Find(output).root == place.root) {
+      const ValueId whole = Find(output).root;
+      // A part made inside the new value of a state would be written while the old one is read.
+      if (!IsFree(place, Bytes(input)) || layout_.output_of_root[Index(place.root)] >= 0 ||
+          layout_.state_of_root[Index(whole)] >= 0 || whole == place.root) {
         continue;
       }
       parent_[Index(place.root)] = {output, alias.byte_offset};
@@ -122,7 +184,7 @@ class LayoutMaker {
   const std::vector<std::vector<Alias>>& aliases_;
   const std::vector<int32_t> producers_;
   std::vector<Place> parent_;          // by value; a root is its own parent
-  std::vector<bool> owned_by_caller_;  // by value: a graph input or a constant
+  std::vector<bool> owned_elsewhere_;  // by value: a graph input, a constant or the `in` of a state
   MemoryLayout layout_;
 };
 

@@ -1,5 +1,5 @@
-// Which values share memory, before any address is chosen: views, parts of concatenations, and the
-// buffers of the caller.
+// Which values share memory, before any address is chosen: views, parts of concatenations, the
+// buffers of the caller, and the states.
 #ifndef ONNX_MEMPLAN_PLAN_BUILD_MEMORY_LAYOUT_H_
 #define ONNX_MEMPLAN_PLAN_BUILD_MEMORY_LAYOUT_H_
 
@@ -25,6 +25,16 @@ struct MemoryLayout {
   std::vector<int32_t> output_of_root;
   // By node: how many of its inputs are produced inside its output (Alias::kPart).
   std::vector<int32_t> parts;
+  // By root value: the state whose `in` it is, or -1.
+  std::vector<int32_t> state_of_root;
+  // By state: the value whose node writes over the state's memory: State::out, or what that is a
+  // view of. kNoValue: no node does.
+  std::vector<ValueId> written;
+  // By state: the input through which the node of `written` reads the old value in another way than
+  // in place (Alias::kInPlace, all of it), so that it must not run. -1: none.
+  std::vector<int32_t> blocked_input;
+  // By value: it lies in the memory of a state and has what is there after the run.
+  std::vector<bool> rewritten;
 };
 
 // The aliases of every node, computed once.

@@ -22,6 +22,7 @@ struct Location {
     kInput,     // byte_offset bytes into the caller's buffer for graph input `index`
     kOutput,    // byte_offset bytes into the caller's buffer for graph output `index`
     kConstant,  // byte_offset bytes into the constant data of value `index`
+    kState,     // byte_offset bytes into state `index` of the graph
   };
   Kind kind = Kind::kNone;
   int32_t index = 0;
@@ -54,8 +55,14 @@ struct BuildOptions {
 // Lowers every node, merges views, and sets up the planning problem with in-place offers and
 // scratch. Concatenations are made in place where that lowers the peak that an order can be
 // expected to reach. `graph` is well formed and typed, with no two outputs the same value and no
-// output that is a graph input or a constant (the pass "separate-outputs" sees to that). Errors:
-// those of lowering, all nodes that cannot be lowered in one message.
+// output that is a graph input or a constant (the pass "separate-outputs" sees to that).
+//
+// States stay where they are, in a block of their own: a node that makes a new value writes it over
+// the old one, after all other readers of that, and nodes are reordered where program order is
+// another. A graph output that is a state is copied.
+//
+// Errors: those of lowering, all nodes that cannot be lowered in one message; InvalidArgument for a
+// state that cannot be updated in place, naming the node.
 absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
                                      const BuildOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "support/check.h"
+#include "support/status_macros.h"
 
 namespace onnx_memplan {
 namespace {
@@ -25,6 +26,7 @@ class Replayer {
       output_data_.push_back(data);
       if (options_.poison) Poison(data, outputs_.back().Bytes());
     }
+    MakeStates();
     FindDeaths();
   }
 
@@ -35,12 +37,25 @@ class Replayer {
       for (int32_t storage : dying_after_[step]) Bury(storage, step);
     }
     CopyOutputs();
+    if (options_.states != nullptr) *options_.states = std::move(states_);
     return std::move(outputs_);
   }
 
  private:
   static void Poison(std::byte* data, int64_t bytes) {
     std::memset(data, kPoison, static_cast<size_t>(bytes));
+  }
+
+  void MakeStates() {
+    const std::vector<State>& states = program_.graph.states;
+    const bool given = options_.states != nullptr && !options_.states->empty();
+    for (size_t s = 0; s < states.size(); ++s) {
+      const Tensor& before = given ? (*options_.states)[s] : states[s].initial;
+      std::byte* data = nullptr;
+      states_.push_back(Tensor::Zeros(before.type(), &data));
+      state_data_.push_back(data);
+      std::memcpy(data, before.data(), static_cast<size_t>(before.Bytes()));
+    }
   }
 
   // dying_after_[step]: storages that no later step touches.
@@ -100,6 +115,8 @@ class Replayer {
         return const_cast<std::byte*>(
                    program_.graph.values[Index(location.index)].constant->data()) +
                location.byte_offset;
+      case Location::Kind::kState:
+        return state_data_[Index(location.index)] + location.byte_offset;
     }
     return nullptr;
   }
@@ -140,8 +157,26 @@ class Replayer {
   std::byte* arena_ = nullptr;
   std::vector<Tensor> outputs_;
   std::vector<std::byte*> output_data_;
+  std::vector<Tensor> states_;
+  std::vector<std::byte*> state_data_;
   std::vector<std::vector<int32_t>> dying_after_;
 };
+
+absl::Status CheckStates(const Graph& graph, const std::vector<Tensor>& states) {
+  if (states.empty()) return absl::OkStatus();
+  if (states.size() != graph.states.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("the model has ", graph.states.size(),
+                                                   " states and ", states.size(), " are given"));
+  }
+  for (size_t s = 0; s < states.size(); ++s) {
+    const TensorType& type = graph.states[s].initial.type();
+    if (states[s].type() == type) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("state '", graph.values[Index(graph.states[s].in)].name, "' is ",
+                     type.ToString(), " and the data is ", states[s].type().ToString()));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -160,6 +195,7 @@ absl::StatusOr<std::vector<Tensor>> Replay(const Program& program, const Plan& p
                                                      inputs[i].type().ToString()));
     }
   }
+  if (options.states != nullptr) RETURN_IF_ERROR(CheckStates(program.graph, *options.states));
   MEMPLAN_CHECK(plan.order.size() == program.steps.size());
   return Replayer(program, plan, inputs, options).Run();
 }

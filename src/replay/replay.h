@@ -18,10 +18,13 @@ struct ReplayOptions {
   // and each scratch before its step with bytes 0xFF (NaN as float), so that a read of memory that
   // the plan says is free does not go unnoticed.
   bool poison = true;
+  // The states by graph.states index, before the run and then after it. Empty, or nullptr: the run
+  // starts from State::initial.
+  std::vector<Tensor>* states = nullptr;
 };
 
 // `inputs` in the order of graph.inputs. The outputs in the order of graph.outputs.
-// InvalidArgument when an input has another type than the graph says.
+// InvalidArgument when an input or a state has another type than the graph says.
 absl::StatusOr<std::vector<Tensor>> Replay(const Program& program, const Plan& plan,
                                            std::span<const Tensor> inputs,
                                            const ReplayOptions& options);

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
+#include <set>
+
+#include "testing/training_graph.h"
 
 namespace onnx_memplan {
 namespace {
@@ -87,6 +92,112 @@ TEST(Replay, RefusesInputsOfAnotherType) {
   EXPECT_EQ(Replay(*program, PlanFor(*program), {&wrong, 1}, {}).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(Replay(*program, PlanFor(*program), {}, {}).ok());
+}
+
+std::vector<Tensor> TrainingInputs(float learning_rate) {
+  return {Tensor::FromVector<float>(
+              {4, 3}, {testing::kTrainingInput.begin(), testing::kTrainingInput.end()}),
+          Tensor::FromVector<float>(
+              {4, 1}, {testing::kTrainingTarget.begin(), testing::kTrainingTarget.end()}),
+          Tensor::FromVector<float>({}, {learning_rate})};
+}
+
+// Three steps of TrainStepGraph() as planned, against the closed form.
+void ExpectTrains(const Program& program, const Plan& plan, const std::string& planner) {
+  testing::TrainingReference reference;
+  std::vector<Tensor> states;
+  for (int step = 0; step < 3; ++step) {
+    const auto outputs = Replay(program, plan, TrainingInputs(0.1F), {.states = &states});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_NEAR((*outputs)[0].As<float>()[0], reference.Loss(), 1e-5) << planner << step;
+    EXPECT_NEAR((*outputs)[1].As<float>()[0], reference.WeightNorm(), 1e-5) << planner << step;
+    reference.Step(0.1F);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(states[0].As<float>()[i], reference.momentum[i], 1e-5) << planner << step;
+      EXPECT_NEAR(states[1].As<float>()[i], reference.weight[i], 1e-5) << planner << step;
+    }
+    EXPECT_EQ(states[2].As<float>()[0], reference.steps) << planner << step;
+  }
+}
+
+TEST(Replay, StatesAreUpdatedInPlaceUnderEveryPlanner) {
+  const auto program = BuildProgram(testing::TrainStepGraph(), BuiltinTargets().front(), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  for (const PlannerInfo& info : AvailablePlanners()) {
+    const auto planner = MakePlanner(info.name);
+    ASSERT_TRUE(planner.ok()) << planner.status();
+    const auto plan = (*planner)->Run(program->problem, {});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectTrains(*program, *plan, std::string(info.name));
+  }
+}
+
+// Offsets that suit every order: each storage and scratch has a place of its own.
+Plan PlanWithoutSharing(const PlanProblem& problem) {
+  Plan plan;
+  int64_t end = 0;
+  const auto place = [&](int64_t bytes, int64_t alignment) {
+    const int64_t offset = (end + alignment - 1) / alignment * alignment;
+    end = offset + bytes;
+    if (bytes > 0) plan.arena_bytes = end;
+    return offset;
+  };
+  for (const Storage& storage : problem.storages) {
+    plan.offsets.push_back(place(storage.bytes, storage.alignment));
+  }
+  for (const Task& task : problem.tasks) {
+    plan.scratch_offsets.push_back(
+        task.scratch_bytes > 0 ? place(task.scratch_bytes, task.scratch_alignment) : 0);
+  }
+  return plan;
+}
+
+// Tasks drawn one after another from those whose `after` has run; data between tasks is in `after`
+// too (ProblemBuilder).
+std::vector<int32_t> RandomOrder(const PlanProblem& problem, std::mt19937& random) {
+  std::vector<int32_t> order;
+  std::vector<bool> done(problem.tasks.size(), false);
+  while (order.size() < problem.tasks.size()) {
+    std::vector<int32_t> ready;
+    for (size_t t = 0; t < problem.tasks.size(); ++t) {
+      const std::vector<int32_t>& after = problem.tasks[t].after;
+      const bool waits = std::any_of(after.begin(), after.end(),
+                                     [&](int32_t a) { return !done[static_cast<size_t>(a)]; });
+      if (!done[t] && !waits) ready.push_back(static_cast<int32_t>(t));
+    }
+    order.push_back(ready[random() % ready.size()]);
+    done[static_cast<size_t>(order.back())] = true;
+  }
+  return order;
+}
+
+TEST(Replay, StatesAreUpdatedInPlaceInEveryLegalOrder) {
+  const auto program = BuildProgram(testing::TrainStepGraph(), BuiltinTargets().front(), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  Plan plan = PlanWithoutSharing(program->problem);
+  std::mt19937 random(1);
+  std::set<std::vector<int32_t>> orders;
+  for (int i = 0; i < 200; ++i) orders.insert(RandomOrder(program->problem, random));
+  EXPECT_GT(orders.size(), 50);
+  for (const std::vector<int32_t>& order : orders) {
+    plan.order = order;
+    const absl::Status status = VerifyPlan(program->problem, plan);
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectTrains(*program, plan, "random order ");
+  }
+}
+
+TEST(Replay, StartsFromTheInitialStatesAndRefusesOthers) {
+  const auto program = BuildProgram(testing::TrainStepGraph(), BuiltinTargets().front(), {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  const Plan plan = PlanFor(*program);
+  const auto first = Replay(*program, plan, TrainingInputs(0.1F), {});
+  const auto second = Replay(*program, plan, TrainingInputs(0.1F), {});
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ((*first)[0], (*second)[0]);
+  std::vector<Tensor> states = {Tensor::ScalarInt64(1)};
+  EXPECT_EQ(Replay(*program, plan, TrainingInputs(0.1F), {.states = &states}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
