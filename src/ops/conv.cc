@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/depthwise.h"
 #include "kernels/depthwise_plane.h"
+#include "ops/conv_gradient.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
@@ -315,6 +316,7 @@ extern const OpDef kConv = {
     .infer = InferConv,
     .aliases = InPlaceResidual,
     .lower = LowerConv,
+    .gradient = ConvGradient,
     .fuses_activation = true,
     .fuses_residual = true,
 };

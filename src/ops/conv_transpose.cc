@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ops/conv_gradient.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
@@ -251,6 +252,11 @@ absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Targe
   return lowering;
 }
 
+absl::Status TransposeGradient(GradientContext& g) {
+  ASSIGN_OR_RETURN(const TransposeShape shape, ReadTransposeShape(g.context()));
+  return ConvTransposeGradient(g, shape.window.padding_begin);
+}
+
 }  // namespace
 
 extern const OpDef kConvTranspose = {
@@ -260,6 +266,7 @@ extern const OpDef kConvTranspose = {
     .infer = InferConvTranspose,
     .aliases = InPlaceResidual,
     .lower = LowerConvTranspose,
+    .gradient = TransposeGradient,
     .fuses_activation = true,
     .fuses_residual = true,
 };

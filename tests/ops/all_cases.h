@@ -16,6 +16,7 @@
 #include "ops/cases_movement.h"
 #include "ops/cases_reduction.h"
 #include "ops/cases_sampling.h"
+#include "ops/cases_training.h"
 #include "ops/op_def.h"
 
 namespace onnx_memplan::cases {
@@ -27,7 +28,7 @@ inline std::vector<OpCase> AllCases() {
         ReduceCases, ArgTopKCumSumCases, SoftmaxCases,   NormalizationCases, LossCases,
         ShapeCases,  TransposeCases,     SlicePadCases,  ConcatSplitCases,   TileExpandCases,
         GatherCases, ScatterCases,       GeneratorCases, ResizeCases,        SamplingCases,
-        EinsumCases, FourierCases,       QuantizeCases,  RecurrentCases}) {
+        EinsumCases, FourierCases,       QuantizeCases,  RecurrentCases,     ConvGradientCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;

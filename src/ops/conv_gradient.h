@@ -1,0 +1,19 @@
+// Gradient rules of the convolutions.
+#ifndef ONNX_MEMPLAN_OPS_CONV_GRADIENT_H_
+#define ONNX_MEMPLAN_OPS_CONV_GRADIENT_H_
+
+#include "absl/status/status.h"
+#include "ops/gradient_context.h"
+
+namespace onnx_memplan {
+
+// Conv: dX is ConvTranspose(dY, W), dW ConvWeightGrad(X, dY), dB the sum of dY by channel.
+absl::Status ConvGradient(GradientContext& g);
+// ConvTranspose: dX is Conv(dY, W), dW ConvWeightGrad(dY, X), dB the sum of dY by channel.
+// `padding_begin`: what the forward node takes off in front of each spatial axis, however its
+// attributes say it.
+absl::Status ConvTransposeGradient(GradientContext& g, const std::vector<int64_t>& padding_begin);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_OPS_CONV_GRADIENT_H_
