@@ -1,5 +1,5 @@
-// Profile-guided allocation, in the manner of arXiv 1804.10001: record the requests of one run, plan
-// their offsets, and replay the offsets in later runs.
+// Profile-guided allocation, in the manner of arXiv 1804.10001: record the requests of one run,
+// plan their offsets, and replay the offsets in later runs.
 //
 // This header is for programs that allocate through it on purpose; libonnx_memplan_profile.so does
 // the same for malloc and its family under LD_PRELOAD. See docs/profile.md.
@@ -60,9 +60,10 @@ struct ProfileStatistics {
   int64_t requests = 0;
   int64_t planned = 0;  // got the place of the plan
   // The other requests were served by malloc:
-  int64_t unknown = 0;   // the plan has no request of this size and alignment
-  int64_t missing = 0;   // the plan has some, but none is left, or none near this point of the run
-  int64_t conflict = 0;  // the place was still taken, since a release came later than in the profile
+  int64_t unknown = 0;  // the plan has no request of this size and alignment
+  int64_t missing = 0;  // the plan has some, but none is left, or none near this point of the run
+  int64_t conflict =
+      0;  // the place was still taken, since a release came later than in the profile
   int64_t arena_bytes = 0;
   // Bytes of the arena that are in memory now. They are never given back, so this is also the peak.
   int64_t resident_bytes = 0;
@@ -75,19 +76,20 @@ struct ProfileStatistics {
   friend bool operator==(const ProfileStatistics&, const ProfileStatistics&) = default;
 };
 
-// A heap that records, or one that replays. All functions may be called from several threads. Blocks
-// of a heap must be released before it is destroyed, in the same heap.
+// A heap that records, or one that replays. All functions may be called from several threads.
+// Blocks of a heap must be released before it is destroyed, in the same heap.
 //
-// What holds for a replay, whatever the program and the plan are: blocks that are alive at once share
-// no byte, and every request is served while there is memory. A request gets its planned place when
-// (1) the profile has a request of the same size and alignment near this point of the run that no
-// request has taken yet, and (2) no block that is alive has a byte there. All others go to malloc.
+// What holds for a replay, whatever the program and the plan are: blocks that are alive at once
+// share no byte, and every request is served while there is memory. A request gets its planned
+// place when (1) the profile has a request of the same size and alignment near this point of the
+// run that no request has taken yet, and (2) no block that is alive has a byte there. All others go
+// to malloc.
 class ProfileHeap {
  public:
   // Blocks come from malloc and are written down.
   static std::unique_ptr<ProfileHeap> Record();
-  // Null, with a message in *error, when the plan is malformed (sizes, offsets or alignments that are
-  // negative, not a power of two, or do not go together) or the arena cannot be mapped.
+  // Null, with a message in *error, when the plan is malformed (sizes, offsets or alignments that
+  // are negative, not a power of two, or do not go together) or the arena cannot be mapped.
   static std::unique_ptr<ProfileHeap> Replay(const std::vector<PlannedBlock>& plan,
                                              std::string* error);
   // The same with the output of `onnx-memplan plan`; also null when the file cannot be read.
@@ -97,13 +99,14 @@ class ProfileHeap {
   ProfileHeap(const ProfileHeap&) = delete;
   ProfileHeap& operator=(const ProfileHeap&) = delete;
 
-  // `alignment` is a power of two; kProfileAlignment is given at least. Null when there is no memory.
+  // `alignment` is a power of two; kProfileAlignment is given at least. Null when there is no
+  // memory.
   void* Allocate(size_t bytes, size_t alignment) noexcept;
   void Deallocate(void* pointer) noexcept;  // null is allowed
 
-  // Says that a step of the program has ended, in both runs at the same points. A replay goes on with
-  // the requests of the next step, so that no deviation lasts longer than its step; after the step of
-  // a loop it goes on with the loop's first request.
+  // Says that a step of the program has ended, in both runs at the same points. A replay goes on
+  // with the requests of the next step, so that no deviation lasts longer than its step; after the
+  // step of a loop it goes on with the loop's first request.
   void EndStep() noexcept;
   // Goes on with the first request of the profile, which so serves every iteration of a loop.
   void Restart() noexcept;

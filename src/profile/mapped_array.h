@@ -27,6 +27,12 @@ class MappedArray {
     data_[size_++] = value;
     return true;
   }
+  bool Append(const T* values, size_t count) {
+    if (count > capacity_ - size_ && !Grow(size_ + count)) return false;
+    if (count > 0) std::memcpy(static_cast<void*>(data_ + size_), values, count * sizeof(T));
+    size_ += count;
+    return true;
+  }
   bool Resize(size_t size) {
     if (size > capacity_ && !Grow(size)) return false;
     if (size > size_) std::memset(static_cast<void*>(data_ + size_), 0, (size - size_) * sizeof(T));
