@@ -39,7 +39,7 @@ struct RecordedBlock {
   int64_t bytes = 0;
   int64_t alignment = 0;
   int32_t step = 0;   // how many steps had ended before
-  bool loop = false;  // of the step that is to be repeated
+  bool loop = false;  // of the steps that are to be repeated
 
   friend bool operator==(const RecordedBlock&, const RecordedBlock&) = default;
 };
@@ -111,13 +111,17 @@ class ProfileHeap {
   // Goes on with the first request of the profile, which so serves every iteration of a loop.
   void Restart() noexcept;
 
-  // What was recorded until now, in the order of the requests; empty for a replay. With `loop`, the
-  // last but one of the steps that have ended becomes a loop: blocks of later steps are left out;
-  // blocks of that step which live on until the next one are alive at both ends of it. Needs three
-  // ended steps; with fewer, the result is as without `loop`.
-  std::vector<RecordedBlock> Trace(bool loop = false) const;
+  // What was recorded until now, in the order of the requests; empty for a replay.
+  //
+  // With `loop_steps` > 0, that many steps become a loop, which a replay repeats: those before the
+  // last one that has ended. Blocks of later steps are left out; those of the loop that live on
+  // into the next iteration are alive at both ends of it. Blocks that live for a whole iteration or
+  // longer have no place and are left out too; where a program makes a block before it releases
+  // that of the step before, a loop of two steps has a place for both. Needs loop_steps + 2 ended
+  // steps; with fewer, the result is as without a loop.
+  std::vector<RecordedBlock> Trace(int loop_steps = 0) const;
   // The same as CSV for `onnx-memplan plan`. False when the file cannot be written.
-  bool WriteTrace(const std::string& path, bool loop = false) const;
+  bool WriteTrace(const std::string& path, int loop_steps = 0) const;
 
   ProfileStatistics Statistics() const;
 

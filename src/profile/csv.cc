@@ -172,11 +172,12 @@ FileFault ReadPlan(const char* path, MappedArray<PlannedBlock>* plan) {
   return header.count == 0 ? FileFault{.what = "the file is empty"} : FileFault{};
 }
 
-bool WriteTrace(const char* path, const Recorder& recorder, bool loop) {
+bool WriteTrace(const char* path, const Recorder& recorder, int loop_steps) {
+  const bool loop = loop_steps > 0;
   Writer out;
   out.Text(loop ? "id,lower,upper,size,alignment,gaps\n" : "id,lower,upper,size,alignment\n");
   int64_t index = 0;
-  recorder.VisitTrace(loop,
+  recorder.VisitTrace(loop_steps,
                       [&](const RecordedBlock& block) { WriteRow(index++, block, loop, out); });
   return out.WriteTo(path);
 }

@@ -23,7 +23,7 @@ struct FileFault {
 FileFault ReadPlan(const char* path, MappedArray<PlannedBlock>* plan);
 
 // False when the file cannot be written.
-bool WriteTrace(const char* path, const Recorder& recorder, bool loop);
+bool WriteTrace(const char* path, const Recorder& recorder, int loop_steps);
 
 // Writes the bytes, replacing what was there. False when that fails.
 bool WriteFile(const char* path, const char* bytes, size_t count);

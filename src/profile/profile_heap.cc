@@ -101,15 +101,16 @@ void ProfileHeap::Restart() noexcept {
   if (state_->replayer != nullptr) state_->replayer->Restart();
 }
 
-std::vector<RecordedBlock> ProfileHeap::Trace(bool loop) const {
+std::vector<RecordedBlock> ProfileHeap::Trace(int loop_steps) const {
   std::vector<RecordedBlock> rows;
   if (state_->recorder == nullptr) return rows;
-  state_->recorder->VisitTrace(loop, [&](const RecordedBlock& row) { rows.push_back(row); });
+  state_->recorder->VisitTrace(loop_steps, [&](const RecordedBlock& row) { rows.push_back(row); });
   return rows;
 }
 
-bool ProfileHeap::WriteTrace(const std::string& path, bool loop) const {
-  return state_->recorder != nullptr && profile::WriteTrace(path.c_str(), *state_->recorder, loop);
+bool ProfileHeap::WriteTrace(const std::string& path, int loop_steps) const {
+  return state_->recorder != nullptr &&
+         profile::WriteTrace(path.c_str(), *state_->recorder, loop_steps);
 }
 
 ProfileStatistics ProfileHeap::Statistics() const {

@@ -48,10 +48,10 @@ void Recorder::EndStep() {
   step_ends_.PushBack(now_++);
 }
 
-// In a loop, the times of the step after the loop's tell when the blocks that are alive at the end
-// of an iteration die in the next one: the loop's own step saw the deaths of blocks of the step
-// before it, whose requests may have been others.
-bool Recorder::RowOf(const Request& request, bool loop, RecordedBlock* row) const {
+// In a loop, the step after it tells when the blocks that are alive at the end of an iteration die
+// in the next one: the loop's own first step saw the deaths of blocks of the step before it, whose
+// requests may have been others.
+bool Recorder::RowOf(const Request& request, size_t loop_steps, RecordedBlock* row) const {
   const bool alive = request.upper == 0;
   *row = {.lower = request.lower,
           .upper = alive ? now_ : request.upper,
@@ -59,8 +59,8 @@ bool Recorder::RowOf(const Request& request, bool loop, RecordedBlock* row) cons
           .alignment = request.alignment,
           .step = static_cast<int32_t>(request.step)};
   const size_t steps = step_ends_.size();
-  if (!loop || steps < 3) return true;
-  const int64_t loop_begin = step_ends_[steps - 3];
+  if (loop_steps == 0 || steps < loop_steps + 2) return true;
+  const int64_t loop_begin = step_ends_[steps - 2 - loop_steps];
   const int64_t loop_end = step_ends_[steps - 2];
   if (row->lower >= loop_end) return false;
   row->loop = row->lower >= loop_begin;

@@ -33,13 +33,14 @@ class Recorder {
 
   void EndStep();
 
-  // Calls visit(const RecordedBlock&) for each row of the trace. See ProfileHeap::Trace.
+  // Calls visit(const RecordedBlock&) for each row of the trace; loop_steps >= 0. See
+  // ProfileHeap::Trace.
   template <typename Visit>
-  void VisitTrace(bool loop, Visit visit) const {
+  void VisitTrace(int loop_steps, Visit visit) const {
     LockGuard guard(lock_);
     RecordedBlock row;
     for (const Request& request : requests_) {
-      if (RowOf(request, loop, &row)) visit(row);
+      if (RowOf(request, static_cast<size_t>(loop_steps), &row)) visit(row);
     }
   }
 
@@ -53,7 +54,7 @@ class Recorder {
   };
 
   // False when the row is not a part of the trace.
-  bool RowOf(const Request& request, bool loop, RecordedBlock* row) const;
+  bool RowOf(const Request& request, size_t loop_steps, RecordedBlock* row) const;
 
   mutable Lock lock_;
   int64_t now_ = 0;

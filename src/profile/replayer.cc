@@ -145,7 +145,10 @@ bool Replayer::BuildEntries(const MappedArray<PlannedBlock>& plan) {
                    .last_slot = static_cast<uint32_t>(above - slots_.begin()) - 1,
                    .size_class = 0,
                    .next_in_size = kNone};
-    if (block.loop && loop_begin_ == kNone) loop_begin_ = static_cast<uint32_t>(i);
+    if (block.loop && loop_begin_ == kNone) {
+      loop_begin_ = static_cast<uint32_t>(i);
+      loop_step_ = static_cast<uint32_t>(block.step);
+    }
     while (step_begins_.size() <= static_cast<size_t>(block.step)) {
       if (!step_begins_.PushBack(static_cast<uint32_t>(i))) return false;
     }
@@ -221,7 +224,7 @@ void* Replayer::Allocate(size_t bytes, size_t alignment, bool* fresh) {
     return nullptr;
   }
   LockGuard guard(lock_);
-  if (base_ == entries_.size() && loop_begin_ != kNone && steps_ == 0) Rewind(loop_begin_);
+  if (base_ == entries_.size() && loop_begin_ != kNone && !has_steps_) Rewind(loop_begin_);
   const uint32_t index = Match(*size_class);
   if (index == kNone) {
     ++counts_.missing;
@@ -295,11 +298,12 @@ void Replayer::Rewind(uint32_t target) {
 
 void Replayer::EndStep() {
   LockGuard guard(lock_);
-  ++steps_;
+  has_steps_ = true;
   declined_ = 0;
-  if (steps_ < step_begins_.size()) {
-    Goto(step_begins_[steps_]);
+  if (++step_ < step_begins_.size()) {
+    Goto(step_begins_[step_]);
   } else if (loop_begin_ != kNone) {
+    step_ = loop_step_;
     Rewind(loop_begin_);
   } else {
     Goto(static_cast<uint32_t>(entries_.size()));
@@ -308,7 +312,7 @@ void Replayer::EndStep() {
 
 void Replayer::Restart() {
   LockGuard guard(lock_);
-  steps_ = 0;
+  step_ = 0;
   Rewind(0);
 }
 

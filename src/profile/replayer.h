@@ -115,6 +115,7 @@ class Replayer {
   MappedArray<Entry> entries_;
   MappedArray<uint32_t> step_begins_;  // the first entry of each step or a later one
   uint32_t loop_begin_ = kNone;
+  uint32_t loop_step_ = 0;              // the loop's first
   MappedArray<SizeClass> classes_;      // open addressing; key 0: empty
   MappedArray<uint32_t> slot_of_hash_;  // open addressing; slot + 1, or 0
   MappedArray<Slot> slots_;
@@ -125,7 +126,8 @@ class Replayer {
   uint32_t base_ = 0;
   uint32_t out_of_turn_ = 0;  // requests that took a near entry since base_ has moved
   uint32_t declined_ = 0;     // since the last match
-  uint32_t steps_ = 0;
+  uint32_t step_ = 0;
+  bool has_steps_ = false;   // EndStep has been called
   uint64_t high_water_ = 0;  // no byte at or above it has been handed out
   int64_t planned_bytes_ = 0;
   ProfileStatistics counts_;

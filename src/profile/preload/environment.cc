@@ -29,6 +29,12 @@ bool TakeOwnership() {
   return true;
 }
 
+bool ReadCount(const char* text, int* count) {
+  const char* end = text + std::strlen(text);
+  const auto result = std::from_chars(text, end, *count);
+  return result.ec == std::errc() && result.ptr == end && *count >= 0;
+}
+
 bool ReadBytes(const char* text, size_t* bytes) {
   const char* end = text + std::strlen(text);
   const auto result = std::from_chars(text, end, *bytes);
@@ -78,7 +84,10 @@ Environment ReadEnvironment() {
     return {};
   }
   const char* loop = std::getenv("ONNX_MEMPLAN_PROFILE_LOOP");
-  result.loop = loop != nullptr && std::strcmp(loop, "1") == 0;
+  if (loop != nullptr && !ReadCount(loop, &result.loop_steps)) {
+    Complain("ONNX_MEMPLAN_PROFILE_LOOP must be a number of steps", loop);
+    return {};
+  }
   return result;
 }
 

@@ -19,7 +19,7 @@ struct Environment {
   const char* profile_path = nullptr;
   const char* statistics_path = nullptr;  // null: none
   size_t min_bytes = 4096;
-  bool loop = false;
+  int loop_steps = 0;
 };
 
 // Mode kOff when the process is not meant, and when a variable is wrong (then with a message).

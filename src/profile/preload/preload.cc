@@ -210,7 +210,7 @@ __attribute__((destructor)) void Finish() {
   if (mode == Mode::kOff || mode == Mode::kReplayChild || getpid() != owner) return;
   if (mode == Mode::kRecord) {
     current_mode.store(Mode::kOff, std::memory_order_release);
-    if (!WriteTrace(environment.profile_path, recorder, environment.loop)) {
+    if (!WriteTrace(environment.profile_path, recorder, environment.loop_steps)) {
       Complain("the trace cannot be written", environment.profile_path);
     }
   }
