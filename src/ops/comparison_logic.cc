@@ -25,7 +25,8 @@ constexpr OpDef Comparison(std::string_view type,
           .max_inputs = 2,
           .infer = InferComparison,
           .aliases = InPlaceUnbroadcast,
-          .lower = lower};
+          .lower = lower,
+          .gradient = rules::ZeroGradient};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -73,6 +74,20 @@ absl::StatusOr<Lowering> LowerConcat(const NodeContext& node, const Target&) {
     before += node.InputShape(i)[axis];
   }
   return lowering;
+}
+
+absl::Status ConcatGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const auto axis = static_cast<int64_t>(CheckedAxis(g.context(), 0, g.ShapeOf(dy)));
+  int64_t begin = 0;
+  for (int32_t i = 0; i < g.num_inputs(); ++i) {
+    const int64_t end = begin + g.ShapeOf(g.Input(i))[static_cast<size_t>(axis)];
+    if (g.Wants(i)) {
+      g.SetInputGradient(i, g.Add("Slice", {dy, g.Ints({begin}), g.Ints({end}), g.Ints({axis})}));
+    }
+    begin = end;
+  }
+  return g.status();
 }
 
 // Lengths of the outputs of Split-18 along the axis. Without a `split` input, num_outputs equal
@@ -164,6 +179,22 @@ absl::StatusOr<Lowering> LowerSplit(const NodeContext& node, const Target&) {
   return lowering;
 }
 
+// The gradients that there are, joined; zeros for outputs that the loss does not depend on.
+absl::Status SplitGradient(GradientContext& g) {
+  if (!g.Wants(0)) return absl::OkStatus();
+  const int64_t axis = g.context().Int("axis", 0);
+  const DType dtype = g.Type(g.Input(0)).dtype;
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferSplit(g.context()));
+  std::vector<ValueId> parts;
+  for (int32_t i = 0; i < g.num_outputs(); ++i) {
+    ValueId part = g.OutputGradient(i);
+    if (part == kNoValue) part = g.Zeros(types[static_cast<size_t>(i)].shape, dtype);
+    parts.push_back(part);
+  }
+  g.SetInputGradient(0, g.Add("Concat", parts, {{"axis", axis}}));
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kConcat = {
@@ -173,6 +204,7 @@ extern const OpDef kConcat = {
     .infer = InferConcat,
     .aliases = ConcatAliases,
     .lower = LowerConcat,
+    .gradient = ConcatGradient,
 };
 
 extern const OpDef kSplit = {
@@ -183,6 +215,7 @@ extern const OpDef kSplit = {
     .infer = InferSplit,
     .aliases = SplitAliases,
     .lower = LowerSplit,
+    .gradient = SplitGradient,
 };
 
 }  // namespace onnx_memplan

@@ -6,6 +6,8 @@
 #include "kernels/unary.h"
 #include "ops/broadcast.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
+#include "ops/onnx_dtype.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
@@ -163,26 +165,189 @@ std::vector<Alias> InPlaceVariadic(const NodeContext& node) {
   return aliases;
 }
 
+// ---- Gradients
+
+Shape InputShapeOf(const GradientContext& g, int32_t i) { return g.ShapeOf(g.Input(i)); }
+
+// `gradient`, of the output's shape, for input i.
+void SetSummed(GradientContext& g, int32_t i, ValueId gradient) {
+  g.SetInputGradient(i, g.SumTo(gradient, InputShapeOf(g, i)));
+}
+
+absl::Status AddGradient(GradientContext& g) {
+  for (int32_t i = 0; i < g.num_inputs(); ++i) {
+    if (g.Wants(i)) SetSummed(g, i, g.OutputGradient(0));
+  }
+  return g.status();
+}
+
+absl::Status SubGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  if (g.Wants(0)) SetSummed(g, 0, dy);
+  if (g.Wants(1)) {
+    g.SetInputGradient(1, g.Add("Neg", {g.SumTo(dy, InputShapeOf(g, 1))}));
+  }
+  return g.status();
+}
+
+absl::Status MulGradient(GradientContext& g) {
+  for (int32_t i = 0; i < 2; ++i) {
+    if (g.Wants(i)) SetSummed(g, i, g.Add("Mul", {g.OutputGradient(0), g.Input(1 - i)}));
+  }
+  return g.status();
+}
+
+// d/dB A / B = -Y / B, where B is constant along the axes that are summed.
+absl::Status DivGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const ValueId b = g.Input(1);
+  if (g.Wants(0)) SetSummed(g, 0, g.Add("Div", {dy, b}));
+  if (g.Wants(1)) {
+    const ValueId sum = g.SumTo(g.Add("Mul", {dy, g.Output(0)}), InputShapeOf(g, 1));
+    g.SetInputGradient(1, g.Add("Neg", {g.Add("Div", {sum, b})}));
+  }
+  return g.status();
+}
+
+// Y = A - q B with a quotient q that is an integer.
+absl::Status ModGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  if (g.Wants(0)) SetSummed(g, 0, dy);
+  if (g.Wants(1)) {
+    const ValueId quotient = g.Add("Div", {g.Add("Sub", {g.Output(0), g.Input(0)}), g.Input(1)});
+    SetSummed(g, 1, g.Add("Mul", {dy, quotient}));
+  }
+  return g.status();
+}
+
+// dA for a known exponent.
+ValueId PowerGradient(GradientContext& g, double exponent) {
+  const ValueId dy = g.OutputGradient(0);
+  const ValueId a = g.Input(0);
+  const DType dtype = g.Type(a).dtype;
+  if (exponent == 0.5 && InputShapeOf(g, 0) == g.ShapeOf(dy)) {
+    return g.Add("SqrtGrad", {dy, g.Output(0)}, {}, kMemplan);
+  }
+  if (exponent == -1 && InputShapeOf(g, 0) == g.ShapeOf(dy)) {
+    return g.Add("ReciprocalGrad", {dy, g.Output(0)}, {}, kMemplan);
+  }
+  if (exponent == 1) return dy;
+  const ValueId scaled = g.Add("Mul", {dy, g.Scalar(exponent, dtype)});
+  if (exponent == 0) return scaled;
+  if (exponent == 2) return g.Add("Mul", {scaled, a});
+  return g.Add("Mul", {scaled, g.Add("Pow", {a, g.Scalar(exponent - 1, dtype)})});
+}
+
+// dA for an exponent in memory; 0 where that is 0, of A = 0 too.
+ValueId RuntimePowerGradient(GradientContext& g, ValueId exponent) {
+  const DType dtype = g.Type(g.Input(0)).dtype;
+  const ValueId lower = g.Add("Sub", {exponent, g.Scalar(1, dtype)});
+  const ValueId slope = g.Add("Mul", {g.Add("Pow", {g.Input(0), lower}), exponent});
+  const ValueId zero = g.Scalar(0, dtype);
+  const ValueId safe = g.Add("Where", {g.Add("Equal", {exponent, zero}), zero, slope});
+  return g.Add("Mul", {g.OutputGradient(0), safe});
+}
+
+absl::Status PowGradient(GradientContext& g) {
+  const std::optional<double> known = ConstantExponent(g.context());
+  const DType dtype = g.Type(g.Input(0)).dtype;
+  ValueId exponent = g.Input(1);
+  if (!known && g.Type(exponent).dtype != dtype) {
+    exponent = g.Add("Cast", {exponent}, {{"to", OnnxNumberOf(dtype)}});
+  }
+  if (g.Wants(0)) {
+    SetSummed(g, 0, known ? PowerGradient(g, *known) : RuntimePowerGradient(g, exponent));
+  }
+  if (g.Wants(1)) {
+    // Y log A; 0 where A is.
+    const ValueId zero = g.Scalar(0, dtype);
+    const ValueId product = g.Add("Mul", {g.Output(0), g.Add("Log", {g.Input(0)})});
+    const ValueId slope = g.Add("Where", {g.Add("Equal", {g.Input(0), zero}), zero, product});
+    const ValueId summed = g.SumTo(g.Add("Mul", {g.OutputGradient(0), slope}), InputShapeOf(g, 1));
+    const DType wanted = g.Type(g.Input(1)).dtype;
+    g.SetInputGradient(
+        1, wanted == dtype ? summed : g.Add("Cast", {summed}, {{"to", OnnxNumberOf(wanted)}}));
+  }
+  return g.status();
+}
+
+// As PyTorch, at 0 the slope counts.
+absl::Status PReluGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const ValueId zero = g.Scalar(0, g.Type(dy).dtype);
+  if (g.Wants(0)) {
+    const ValueId below = g.Add("LessOrEqual", {g.Input(0), zero});
+    g.SetInputGradient(0, g.Add("Where", {below, g.Add("Mul", {dy, g.Input(1)}), dy}));
+  }
+  if (g.Wants(1)) SetSummed(g, 1, g.Add("Mul", {g.Add("Min", {g.Input(0), zero}), dy}));
+  return g.status();
+}
+
+absl::Status BiasGeluGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const Shape bias = InputShapeOf(g, 1);
+  const bool is_row = bias.size() == 1 && bias[0] == g.ShapeOf(dy).back();
+  const ValueId dx =
+      is_row ? g.Add("BiasGeluGrad_dX", {dy, g.Input(0), g.Input(1)}, {}, kMicrosoft)
+             : g.Add("GeluGrad", {dy, g.Add("Add", {g.Input(0), g.Input(1)})}, {}, kMicrosoft);
+  if (g.Wants(0)) g.SetInputGradient(0, dx);
+  if (g.Wants(1)) SetSummed(g, 1, dx);
+  return g.status();
+}
+
+absl::Status MeanGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const ValueId part = g.Add("Mul", {dy, g.Scalar(1.0 / g.num_inputs(), g.Type(dy).dtype)});
+  for (int32_t i = 0; i < g.num_inputs(); ++i) {
+    if (g.Wants(i)) SetSummed(g, i, part);
+  }
+  return g.status();
+}
+
+// Of Max and Min. Operands that tie share the gradient evenly.
+absl::Status ExtremeGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  if (g.num_inputs() == 1) {
+    g.SetInputGradient(0, dy);
+    return g.status();
+  }
+  const DType dtype = g.Type(dy).dtype;
+  std::vector<ValueId> wins, counts;
+  for (int32_t i = 0; i < g.num_inputs(); ++i) {
+    wins.push_back(g.Add("Equal", {g.Input(i), g.Output(0)}));
+    counts.push_back(g.Add("Cast", {wins.back()}, {{"to", OnnxNumberOf(dtype)}}));
+  }
+  const ValueId share = g.Add("Div", {dy, g.Add("Sum", counts)});
+  for (int32_t i = 0; i < g.num_inputs(); ++i) {
+    if (!g.Wants(i)) continue;
+    SetSummed(g, i, g.Add("Where", {wins[static_cast<size_t>(i)], share, g.Scalar(0, dtype)}));
+  }
+  return g.status();
+}
+
 using Infer = absl::StatusOr<std::vector<TensorType>>(const NodeContext&);
+using Gradient = absl::Status(GradientContext&);
 using Lower = absl::StatusOr<Lowering>(const NodeContext&, const Target&);
 
-constexpr OpDef BinaryOp(std::string_view type, Lower* lower,
+constexpr OpDef BinaryOp(std::string_view type, Lower* lower, Gradient* gradient,
                          Infer* infer = InferSameTypeBroadcast) {
   return {.type = type,
           .min_inputs = 2,
           .max_inputs = 2,
           .infer = infer,
           .aliases = InPlaceUnbroadcast,
-          .lower = lower};
+          .lower = lower,
+          .gradient = gradient};
 }
 
-constexpr OpDef VariadicOp(std::string_view type, Lower* lower) {
+constexpr OpDef VariadicOp(std::string_view type, Lower* lower, Gradient* gradient) {
   return {.type = type,
           .min_inputs = 1,
           .max_inputs = kVariadic,
           .infer = InferSameTypeBroadcast,
           .aliases = InPlaceVariadic,
-          .lower = lower};
+          .lower = lower,
+          .gradient = gradient};
 }
 
 constexpr OpDef Microsoft(OpDef def) {
@@ -192,27 +357,35 @@ constexpr OpDef Microsoft(OpDef def) {
 
 }  // namespace
 
-extern const OpDef kAdd = BinaryOp("Add", LowerBinary<KERNEL_FUNCTOR(Add), NumericTypes>);
-extern const OpDef kSub = BinaryOp("Sub", LowerBinary<KERNEL_FUNCTOR(Sub), NumericTypes>);
-extern const OpDef kMul = BinaryOp("Mul", LowerBinary<KERNEL_FUNCTOR(Mul), NumericTypes>);
-extern const OpDef kDiv = BinaryOp("Div", LowerBinary<KERNEL_FUNCTOR(Div), NumericTypes>);
-extern const OpDef kMod = BinaryOp("Mod", LowerMod);
-extern const OpDef kPow = BinaryOp("Pow", LowerPow, InferPow);
-extern const OpDef kBitShift = BinaryOp("BitShift", LowerBitShift);
-extern const OpDef kPRelu =
-    BinaryOp("PRelu", LowerBinary<KERNEL_FUNCTOR(PRelu), SignedTypes>, InferUnidirectional);
-extern const OpDef kMicrosoftBiasGelu = Microsoft(
-    BinaryOp("BiasGelu", LowerBinary<KERNEL_FUNCTOR(BiasGelu), FloatTypes>, InferUnidirectional));
-extern const OpDef kBitwiseAnd =
-    BinaryOp("BitwiseAnd", LowerBinary<KERNEL_FUNCTOR(BitwiseAnd), IntegerTypes>);
-extern const OpDef kBitwiseOr =
-    BinaryOp("BitwiseOr", LowerBinary<KERNEL_FUNCTOR(BitwiseOr), IntegerTypes>);
-extern const OpDef kBitwiseXor =
-    BinaryOp("BitwiseXor", LowerBinary<KERNEL_FUNCTOR(BitwiseXor), IntegerTypes>);
+extern const OpDef kAdd =
+    BinaryOp("Add", LowerBinary<KERNEL_FUNCTOR(Add), NumericTypes>, AddGradient);
+extern const OpDef kSub =
+    BinaryOp("Sub", LowerBinary<KERNEL_FUNCTOR(Sub), NumericTypes>, SubGradient);
+extern const OpDef kMul =
+    BinaryOp("Mul", LowerBinary<KERNEL_FUNCTOR(Mul), NumericTypes>, MulGradient);
+extern const OpDef kDiv =
+    BinaryOp("Div", LowerBinary<KERNEL_FUNCTOR(Div), NumericTypes>, DivGradient);
+extern const OpDef kMod = BinaryOp("Mod", LowerMod, ModGradient);
+extern const OpDef kPow = BinaryOp("Pow", LowerPow, PowGradient, InferPow);
+extern const OpDef kBitShift = BinaryOp("BitShift", LowerBitShift, rules::ZeroGradient);
+extern const OpDef kPRelu = BinaryOp("PRelu", LowerBinary<KERNEL_FUNCTOR(PRelu), SignedTypes>,
+                                     PReluGradient, InferUnidirectional);
+extern const OpDef kMicrosoftBiasGelu =
+    Microsoft(BinaryOp("BiasGelu", LowerBinary<KERNEL_FUNCTOR(BiasGelu), FloatTypes>,
+                       BiasGeluGradient, InferUnidirectional));
+extern const OpDef kBitwiseAnd = BinaryOp(
+    "BitwiseAnd", LowerBinary<KERNEL_FUNCTOR(BitwiseAnd), IntegerTypes>, rules::ZeroGradient);
+extern const OpDef kBitwiseOr = BinaryOp(
+    "BitwiseOr", LowerBinary<KERNEL_FUNCTOR(BitwiseOr), IntegerTypes>, rules::ZeroGradient);
+extern const OpDef kBitwiseXor = BinaryOp(
+    "BitwiseXor", LowerBinary<KERNEL_FUNCTOR(BitwiseXor), IntegerTypes>, rules::ZeroGradient);
 
-extern const OpDef kSum = VariadicOp("Sum", LowerVariadic<KERNEL_FUNCTOR(Add), FloatTypes>);
-extern const OpDef kMax = VariadicOp("Max", LowerVariadic<KERNEL_FUNCTOR(Max), NumericTypes>);
-extern const OpDef kMin = VariadicOp("Min", LowerVariadic<KERNEL_FUNCTOR(Min), NumericTypes>);
-extern const OpDef kMean = VariadicOp("Mean", LowerMean);
+extern const OpDef kSum =
+    VariadicOp("Sum", LowerVariadic<KERNEL_FUNCTOR(Add), FloatTypes>, AddGradient);
+extern const OpDef kMax =
+    VariadicOp("Max", LowerVariadic<KERNEL_FUNCTOR(Max), NumericTypes>, ExtremeGradient);
+extern const OpDef kMin =
+    VariadicOp("Min", LowerVariadic<KERNEL_FUNCTOR(Min), NumericTypes>, ExtremeGradient);
+extern const OpDef kMean = VariadicOp("Mean", LowerMean, MeanGradient);
 
 }  // namespace onnx_memplan

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
+#include "ops/gradient_context.h"
 #include "ops/matmul_lowering.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
@@ -183,6 +184,104 @@ absl::StatusOr<Lowering> LowerFusedMatMul(const NodeContext& node, const Target&
                        node.Float("alpha", 1.0F));
 }
 
+// ---- Gradients of alpha * A' B': dA' = alpha * dY B'^T and dB' = alpha * A'^T dY
+
+// A matrix operand of a product, as it is stored and whether the product transposes it.
+struct Factor {
+  ValueId value;
+  bool transposed;
+};
+
+Factor Transposed(Factor factor) { return {factor.value, !factor.transposed}; }
+
+// The product of two factors as an operator with transposition flags.
+ValueId Product(GradientContext& g, std::string_view op_type, std::string_view domain, Factor left,
+                Factor right, float alpha) {
+  return g.Add(op_type, {left.value, right.value},
+               {{"transA", int64_t{left.transposed}},
+                {"transB", int64_t{right.transposed}},
+                {"alpha", alpha}},
+               domain);
+}
+
+// The gradient of `left` or of `right` (as stored) from that of their product.
+template <class Multiply>
+ValueId LeftGradient(Factor left, Factor right, Factor dy, Multiply multiply) {
+  return left.transposed ? multiply(right, Transposed(dy)) : multiply(dy, Transposed(right));
+}
+template <class Multiply>
+ValueId RightGradient(Factor left, Factor right, Factor dy, Multiply multiply) {
+  return right.transposed ? multiply(Transposed(dy), left) : multiply(Transposed(left), dy);
+}
+
+absl::Status GemmGradient(GradientContext& g) {
+  const NodeContext node = g.context();
+  const Factor a = {g.Input(0), node.Int("transA", 0) != 0};
+  const Factor b = {g.Input(1), node.Int("transB", 0) != 0};
+  const float alpha = node.Float("alpha", 1.0F);
+  const float beta = node.Float("beta", 1.0F);
+  const Factor dy = {g.OutputGradient(0), false};
+  const auto multiply = [&](Factor left, Factor right) {
+    return Product(g, "Gemm", "", left, right, alpha);
+  };
+  if (g.Wants(0)) g.SetInputGradient(0, LeftGradient(a, b, dy, multiply));
+  if (g.Wants(1)) g.SetInputGradient(1, RightGradient(a, b, dy, multiply));
+  if (g.Wants(2)) {
+    const Shape shape = g.ShapeOf(g.Input(2));
+    const ValueId sum = g.SumTo(dy.value, shape);
+    const DType dtype = g.Type(g.Input(2)).dtype;
+    g.SetInputGradient(
+        2, beta == 1.0F ? sum : g.Add("Mul", {sum, g.Scalar(static_cast<double>(beta), dtype)}));
+  }
+  return g.status();
+}
+
+// `value` of shape `shape` as a matrix: all dimensions but the last become rows.
+ValueId AsMatrix(GradientContext& g, ValueId value, const Shape& shape) {
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  return g.ReshapeTo(value, {rows, shape.back()});
+}
+
+// MatMul and FusedMatMul. Vectors are matrices of one row or column here.
+absl::Status MatMulGradient(GradientContext& g) {
+  const bool trans_a = g.context().Int("transA", 0) != 0 && g.ShapeOf(g.Input(0)).size() > 1;
+  const bool trans_b = g.context().Int("transB", 0) != 0 && g.ShapeOf(g.Input(1)).size() > 1;
+  const float alpha = g.context().Float("alpha", 1.0F);
+  const Shape a_shape = g.ShapeOf(g.Input(0));
+  const Shape b_shape = g.ShapeOf(g.Input(1));
+  Shape a_matrix = a_shape;
+  Shape b_matrix = b_shape;
+  Shape dy_shape = g.ShapeOf(g.OutputGradient(0));
+  if (b_shape.size() == 1) b_matrix.push_back(1);
+  if (b_shape.size() == 1) dy_shape.push_back(1);
+  if (a_shape.size() == 1) a_matrix.insert(a_matrix.begin(), 1);
+  if (a_shape.size() == 1) dy_shape.insert(dy_shape.end() - 1, 1);
+  const Factor a = {g.ReshapeTo(g.Input(0), a_matrix), trans_a};
+  const Factor b = {g.ReshapeTo(g.Input(1), b_matrix), trans_b};
+  const Factor dy = {g.ReshapeTo(g.OutputGradient(0), dy_shape), false};
+  const auto batched = [&](Factor left, Factor right) {
+    return Product(g, "FusedMatMul", kMicrosoft, left, right, alpha);
+  };
+  const auto flat = [&](Factor left, Factor right) {
+    return Product(g, "Gemm", "", left, right, alpha);
+  };
+  // Rows of a batch that all meet one B are rows of one matrix: no batch of weight gradients is
+  // summed up.
+  const bool is_flat = b_matrix.size() == 2 && (a_matrix.size() == 2 || !trans_a);
+  if (g.Wants(0)) {
+    const ValueId da = LeftGradient(a, b, dy, batched);
+    g.SetInputGradient(0, g.ReshapeTo(g.SumTo(da, a_matrix), a_shape));
+  }
+  if (g.Wants(1)) {
+    const ValueId db = is_flat ? RightGradient({AsMatrix(g, a.value, a_matrix), trans_a}, b,
+                                               {AsMatrix(g, dy.value, dy_shape), false}, flat)
+                               : g.SumTo(RightGradient(a, b, dy, batched), b_matrix);
+    g.SetInputGradient(1, g.ReshapeTo(db, b_shape));
+  }
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kGemm = {
@@ -192,6 +291,7 @@ extern const OpDef kGemm = {
     .infer = InferGemm,
     .aliases = InPlaceResidual,
     .lower = LowerGemm,
+    .gradient = GemmGradient,
     .fuses_activation = true,
     .fuses_residual = true,
 };
@@ -203,6 +303,7 @@ extern const OpDef kMatMul = {
     .infer = InferMatMul,
     .aliases = InPlaceResidual,
     .lower = LowerPlainMatMul,
+    .gradient = MatMulGradient,
     .fuses_activation = true,
     .fuses_residual = true,
 };
@@ -215,6 +316,7 @@ extern const OpDef kMicrosoftFusedMatMul = {
     .infer = InferFusedMatMul,
     .aliases = InPlaceResidual,
     .lower = LowerFusedMatMul,
+    .gradient = MatMulGradient,
     .fuses_activation = true,
     .fuses_residual = true,
 };

@@ -93,6 +93,12 @@ ValueId GradientContext::Ints(const std::vector<int64_t>& values) {
   return Constant(Tensor::VectorInt64(values));
 }
 
+ValueId GradientContext::Zeros(const Shape& shape, DType dtype) {
+  std::byte* data = nullptr;
+  Tensor zero = Tensor::Zeros({dtype, {1}}, &data);
+  return Add("ConstantOfShape", {Ints(shape)}, {{"value", std::move(zero)}});
+}
+
 ValueId GradientContext::ReshapeTo(ValueId value, const Shape& shape) {
   if (!status_.ok() || ShapeOf(value) == shape) return value;
   return Add("Reshape", {value, Ints(shape)}, {{"allowzero", int64_t{1}}});

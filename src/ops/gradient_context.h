@@ -70,6 +70,9 @@ class GradientContext {
   // A 1-D int64 constant: axes, shapes, pads.
   ValueId Ints(const std::vector<int64_t>& values);
 
+  // A tensor of zeros that a node makes at run time: constants take room in flash.
+  ValueId Zeros(const Shape& shape, DType dtype);
+
   // `value` summed over the axes that broadcasting added or repeated, and reshaped: the gradient of
   // an operand of shape `shape` from that of the broadcast one.
   ValueId SumTo(ValueId value, const Shape& shape);

@@ -47,8 +47,7 @@ absl::Status CheckElementIndices(const NodeContext& node) {
   return CheckIndices(node, 1, data[static_cast<size_t>(axis)]);
 }
 
-absl::Status CheckTuples(const NodeContext& node, size_t batch) {
-  const Shape& data = node.InputShape(0);
+absl::Status CheckTuples(const NodeContext& node, const Shape& data, size_t batch) {
   const TensorType& type = node.InputType(1);
   if (type.dtype != DType::kInt64) return node.Invalid("indices must be int64");
   const auto depth = static_cast<size_t>(type.shape.back());
@@ -66,12 +65,11 @@ absl::Status CheckTuples(const NodeContext& node, size_t batch) {
   return absl::OkStatus();
 }
 
-absl::Status IndexedDims(const NodeContext& node, size_t batch, size_t depth, int32_t (&dims)[8],
-                         int32_t (&strides)[8]) {
+absl::Status IndexedDims(const NodeContext& node, const Shape& data, size_t batch, size_t depth,
+                         int32_t (&dims)[8], int32_t (&strides)[8]) {
   if (depth > 8) {
     return node.Unsupported(absl::StrCat("index tuples of ", depth, "; kernels take 8 at most"));
   }
-  const Shape& data = node.InputShape(0);
   const std::vector<int64_t> data_strides = RowMajorStrides(data);
   for (size_t d = 0; d < depth; ++d) {
     ASSIGN_OR_RETURN(dims[d], ToInt32(node, data[batch + d], "a dimension"));

@@ -18,14 +18,14 @@ absl::Status CheckIndices(const NodeContext& node, int32_t i, int64_t dim);
 // `axis` in range, no index dimension but that of the axis beyond the data's, indices in range.
 absl::Status CheckElementIndices(const NodeContext& node);
 
-// Inputs 0 and 1 are data and index tuples of GatherND or ScatterND behind `batch` common
-// dimensions: int64, and in range where they are known.
-absl::Status CheckTuples(const NodeContext& node, size_t batch);
+// Input 1 is the index tuples of GatherND or ScatterND into data of shape `data`, behind `batch`
+// common dimensions: int64, and in range where they are known.
+absl::Status CheckTuples(const NodeContext& node, const Shape& data, size_t batch);
 
-// The dimensions of input 0 that tuples of `depth` indices behind `batch` dimensions name, and
-// their strides. Unimplemented for more than the kernels take.
-absl::Status IndexedDims(const NodeContext& node, size_t batch, size_t depth, int32_t (&dims)[8],
-                         int32_t (&strides)[8]);
+// The dimensions of `data` that tuples of `depth` indices behind `batch` dimensions name, and their
+// strides. Unimplemented for more than the kernels take.
+absl::Status IndexedDims(const NodeContext& node, const Shape& data, size_t batch, size_t depth,
+                         int32_t (&dims)[8], int32_t (&strides)[8]);
 
 // Every input and output has a number of elements that kernels can count.
 absl::Status CheckCounts(const NodeContext& node);

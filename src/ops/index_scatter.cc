@@ -117,7 +117,7 @@ absl::StatusOr<std::vector<TensorType>> InferScatterNd(const NodeContext& node) 
   if (indices.empty() || indices.back() > static_cast<int64_t>(data.size())) {
     return node.Invalid("the last dimension of indices must be at most the rank of data");
   }
-  RETURN_IF_ERROR(CheckTuples(node, 0));
+  RETURN_IF_ERROR(CheckTuples(node, data, 0));
   Shape updates(indices.begin(), indices.end() - 1);
   updates.insert(updates.end(), data.begin() + indices.back(), data.end());
   if (node.InputDType(2) != node.InputDType(0) || node.InputShape(2) != updates) {
@@ -141,7 +141,7 @@ absl::StatusOr<Lowering> LowerScatterNd(const NodeContext& node, const Target&) 
                    ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
   ASSIGN_OR_RETURN(params.tuples, ToInt32(node, tuples, "the number of index tuples"));
   ASSIGN_OR_RETURN(params.inner, ToInt32(node, inner, "a product of dimensions"));
-  RETURN_IF_ERROR(IndexedDims(node, 0, depth, params.dims, params.strides));
+  RETURN_IF_ERROR(IndexedDims(node, data, 0, depth, params.dims, params.strides));
   params.depth = static_cast<int32_t>(depth);
   ASSIGN_OR_RETURN(
       KernelCall call,

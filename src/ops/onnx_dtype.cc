@@ -36,4 +36,10 @@ std::optional<DType> DTypeOfOnnxNumber(int64_t number) {
   }
 }
 
+int64_t OnnxNumberOf(DType dtype) {
+  for (int64_t number = 1;; ++number) {
+    if (DTypeOfOnnxNumber(number) == dtype) return number;
+  }
+}
+
 }  // namespace onnx_memplan

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "ops/data_movement.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -134,6 +135,14 @@ absl::StatusOr<Lowering> LowerSize(const NodeContext& node, const Target&) {
   return LowerKnownOutput(node, Tensor::ScalarInt64(node.InputType(0).NumElements()));
 }
 
+absl::Status ReshapingGradient(GradientContext& g) {
+  if (g.Wants(0)) {
+    const Shape shape = g.ShapeOf(g.Input(0));
+    g.SetInputGradient(0, g.ReshapeTo(g.OutputGradient(0), shape));
+  }
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kReshape = {
@@ -143,6 +152,7 @@ extern const OpDef kReshape = {
     .infer = InferReshape,
     .aliases = rules::ViewOfFirstInput,
     .lower = rules::LowerCopy,
+    .gradient = ReshapingGradient,
 };
 
 extern const OpDef kFlatten = {
@@ -152,6 +162,7 @@ extern const OpDef kFlatten = {
     .infer = InferFlatten,
     .aliases = rules::ViewOfFirstInput,
     .lower = rules::LowerCopy,
+    .gradient = ReshapingGradient,
 };
 
 extern const OpDef kSqueeze = {
@@ -161,6 +172,7 @@ extern const OpDef kSqueeze = {
     .infer = InferSqueeze,
     .aliases = rules::ViewOfFirstInput,
     .lower = rules::LowerCopy,
+    .gradient = ReshapingGradient,
 };
 
 extern const OpDef kUnsqueeze = {
@@ -170,6 +182,7 @@ extern const OpDef kUnsqueeze = {
     .infer = InferUnsqueeze,
     .aliases = rules::ViewOfFirstInput,
     .lower = rules::LowerCopy,
+    .gradient = ReshapingGradient,
 };
 
 extern const OpDef kIdentity = {
@@ -179,6 +192,7 @@ extern const OpDef kIdentity = {
     .infer = rules::SameTypeAsInput,
     .aliases = rules::ViewOfFirstInput,
     .lower = rules::LowerCopy,
+    .gradient = ReshapingGradient,
 };
 
 extern const OpDef kShape = {
@@ -187,6 +201,7 @@ extern const OpDef kShape = {
     .max_inputs = 1,
     .infer = InferShape,
     .lower = LowerShape,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kSize = {
@@ -195,6 +210,7 @@ extern const OpDef kSize = {
     .max_inputs = 1,
     .infer = InferSize,
     .lower = LowerSize,
+    .gradient = rules::ZeroGradient,
 };
 
 }  // namespace onnx_memplan

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "ops/data_movement.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -36,6 +37,12 @@ std::vector<Alias> ExpandAliases(const NodeContext& node) {
 
 absl::StatusOr<Lowering> LowerExpand(const NodeContext& node, const Target&) {
   return LowerStridedCopy(node, ExpandSpec(node));
+}
+
+absl::Status ExpandGradient(GradientContext& g) {
+  const Shape shape = g.ShapeOf(g.Input(0));
+  g.SetInputGradient(0, g.SumTo(g.OutputGradient(0), shape));
+  return g.status();
 }
 
 absl::StatusOr<std::vector<TensorType>> InferTile(const NodeContext& node) {
@@ -77,6 +84,27 @@ absl::StatusOr<Lowering> LowerTile(const NodeContext& node, const Target&) {
   return LowerStridedCopy(node, TileSpec(node));
 }
 
+// Summed over the repetitions.
+absl::Status TileGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const Shape in = g.ShapeOf(g.Input(0));
+  const Shape out = g.ShapeOf(dy);
+  Shape split;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const int64_t repeats = in[i] == 0 ? 1 : out[i] / in[i];
+    if (repeats != 1) axes.push_back(static_cast<int64_t>(split.size()));
+    if (repeats != 1) split.push_back(repeats);
+    split.push_back(in[i]);
+  }
+  ValueId sum = g.ReshapeTo(dy, split);
+  if (!axes.empty()) {
+    sum = g.Add("ReduceSum", {sum, g.Ints(axes)}, {{"keepdims", int64_t{0}}});
+  }
+  g.SetInputGradient(0, g.ReshapeTo(sum, in));
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kExpand = {
@@ -86,6 +114,7 @@ extern const OpDef kExpand = {
     .infer = InferExpand,
     .aliases = ExpandAliases,
     .lower = LowerExpand,
+    .gradient = ExpandGradient,
 };
 
 extern const OpDef kTile = {
@@ -95,6 +124,7 @@ extern const OpDef kTile = {
     .infer = InferTile,
     .aliases = TileAliases,
     .lower = LowerTile,
+    .gradient = TileGradient,
 };
 
 }  // namespace onnx_memplan

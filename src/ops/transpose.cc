@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "ops/data_movement.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -59,6 +60,16 @@ absl::StatusOr<Lowering> LowerTranspose(const NodeContext& node, const Target&) 
   return LowerStridedCopy(node, TransposeSpec(node));
 }
 
+absl::Status TransposeGradient(GradientContext& g) {
+  const std::vector<int64_t> perm = Permutation(g.context());
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) {
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  }
+  g.SetInputGradient(0, g.Add("Transpose", {g.OutputGradient(0)}, {{"perm", inverse}}));
+  return g.status();
+}
+
 // The NxCxHxW input and a block size of 1 or more.
 absl::StatusOr<int64_t> CheckBlock(const NodeContext& node) {
   if (node.InputType(0).rank() != 4) return node.Invalid("the input must have rank 4");
@@ -102,6 +113,23 @@ absl::StatusOr<Lowering> LowerDepthToSpace(const NodeContext& node, const Target
   return LowerStridedCopy(node, DepthToSpaceSpec(node));
 }
 
+// SpaceToDepth undoes the mode DCR; CRD has the block's elements innermost in the channels.
+absl::Status DepthToSpaceGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const int64_t block = g.context().Int("blocksize", 1);
+  if (g.context().String("mode", "DCR") == "DCR") {
+    g.SetInputGradient(0, g.Add("SpaceToDepth", {dy}, {{"blocksize", block}}));
+    return g.status();
+  }
+  const Shape in = g.ShapeOf(g.Input(0));
+  const ValueId blocks =
+      g.ReshapeTo(dy, {in[0], in[1] / (block * block), in[2], block, in[3], block});
+  const ValueId channels =
+      g.Add("Transpose", {blocks}, {{"perm", std::vector<int64_t>{0, 1, 3, 5, 2, 4}}});
+  g.SetInputGradient(0, g.ReshapeTo(channels, in));
+  return g.status();
+}
+
 absl::StatusOr<std::vector<TensorType>> InferSpaceToDepth(const NodeContext& node) {
   ASSIGN_OR_RETURN(const int64_t block, CheckBlock(node));
   const TensorType& input = node.InputType(0);
@@ -131,6 +159,12 @@ absl::StatusOr<Lowering> LowerSpaceToDepth(const NodeContext& node, const Target
   return LowerStridedCopy(node, SpaceToDepthSpec(node));
 }
 
+absl::Status SpaceToDepthGradient(GradientContext& g) {
+  const int64_t block = g.context().Int("blocksize", 1);
+  g.SetInputGradient(0, g.Add("DepthToSpace", {g.OutputGradient(0)}, {{"blocksize", block}}));
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kTranspose = {
@@ -140,6 +174,7 @@ extern const OpDef kTranspose = {
     .infer = InferTranspose,
     .aliases = TransposeAliases,
     .lower = LowerTranspose,
+    .gradient = TransposeGradient,
 };
 
 extern const OpDef kDepthToSpace = {
@@ -149,6 +184,7 @@ extern const OpDef kDepthToSpace = {
     .infer = InferDepthToSpace,
     .aliases = DepthToSpaceAliases,
     .lower = LowerDepthToSpace,
+    .gradient = DepthToSpaceGradient,
 };
 
 extern const OpDef kSpaceToDepth = {
@@ -158,6 +194,7 @@ extern const OpDef kSpaceToDepth = {
     .infer = InferSpaceToDepth,
     .aliases = SpaceToDepthAliases,
     .lower = LowerSpaceToDepth,
+    .gradient = SpaceToDepthGradient,
 };
 
 }  // namespace onnx_memplan

@@ -13,6 +13,7 @@
 #include "ops/data_movement.h"
 #include "ops/epilogue.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/onnx_dtype.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
@@ -47,6 +48,19 @@ absl::StatusOr<Lowering> LowerWhere(const NodeContext& node, const Target&) {
       {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2), KernelArg::Output(0)});
 }
 
+absl::Status WhereGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  for (int32_t i = 1; i < 3; ++i) {
+    if (!g.Wants(i)) continue;
+    const ValueId zero = g.Scalar(0, g.Type(dy).dtype);
+    const ValueId chosen =
+        i == 1 ? g.Add("Where", {g.Input(0), dy, zero}) : g.Add("Where", {g.Input(0), zero, dy});
+    const Shape shape = g.ShapeOf(g.Input(i));
+    g.SetInputGradient(i, g.SumTo(chosen, shape));
+  }
+  return g.status();
+}
+
 // ---- Clip
 
 absl::StatusOr<std::vector<TensorType>> InferClip(const NodeContext& node) {
@@ -79,6 +93,36 @@ absl::StatusOr<Lowering> LowerClip(const NodeContext& node, const Target&) {
   };
   return OneCall(std::move(call), kernels::ClipParams{count},
                  {KernelArg::Input(0), bound(1), bound(2), KernelArg::Output(0)});
+}
+
+// An element passes strictly between the bounds: on one, PyTorch's hardtanh and relu6 have gradient
+// 0, which is what networks are trained with, and its clamp has 1. A bound gets the gradients of
+// the elements that it replaces: those where Y is not X (the upper one wins where they cross).
+absl::Status ClipGradient(GradientContext& g) {
+  const ValueId dy = g.OutputGradient(0);
+  const ValueId y = g.Output(0);
+  const auto bound = [&](int32_t i) {
+    return g.Input(i) == kNoValue ? GradientContext::kOmitted : g.Input(i);
+  };
+  if (g.Wants(0)) {
+    std::vector<ValueId> operands = {dy, y, bound(1), bound(2)};
+    while (operands.back() == GradientContext::kOmitted) operands.pop_back();
+    g.SetInputGradient(0, g.Add("ClipGrad", operands, {}, kMemplan));
+  }
+  for (int32_t i = 1; i < 3; ++i) {
+    if (!g.Wants(i)) continue;
+    const ValueId zero = g.Scalar(0, g.Type(dy).dtype);
+    ValueId replaced = i == 1 ? g.Add("Less", {g.Input(0), g.Input(1)})
+                              : g.Add("Greater", {g.Input(0), g.Input(2)});
+    if (i == 1 && g.Input(2) != kNoValue) {
+      replaced = g.Add("And", {replaced, g.Add("LessOrEqual", {g.Input(1), g.Input(2)})});
+    }
+    const ValueId chosen = g.Add("Where", {replaced, dy, zero});
+    const ValueId sum = g.Add("ReduceSum", {chosen}, {{"keepdims", int64_t{0}}});
+    const Shape shape = g.ShapeOf(g.Input(i));
+    g.SetInputGradient(i, g.ReshapeTo(sum, shape));
+  }
+  return g.status();
 }
 
 // ---- Cast
@@ -128,6 +172,14 @@ absl::StatusOr<Lowering> LowerCast(const NodeContext& node, const Target& target
   return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
+absl::Status CastGradient(GradientContext& g) {
+  if (g.Wants(0)) {
+    const int64_t to = OnnxNumberOf(g.Type(g.Input(0)).dtype);
+    g.SetInputGradient(0, g.Add("Cast", {g.OutputGradient(0)}, {{"to", to}}));
+  }
+  return g.status();
+}
+
 // ---- Dropout: the identity in inference, with a mask that keeps all.
 
 absl::StatusOr<std::vector<TensorType>> InferDropout(const NodeContext& node) {
@@ -174,6 +226,7 @@ extern const OpDef kWhere = {
     .infer = InferWhere,
     .aliases = InPlaceUnbroadcast,
     .lower = LowerWhere,
+    .gradient = WhereGradient,
 };
 
 extern const OpDef kClip = {
@@ -183,6 +236,7 @@ extern const OpDef kClip = {
     .infer = InferClip,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerClip,
+    .gradient = ClipGradient,
 };
 
 extern const OpDef kCast = {
@@ -192,6 +246,7 @@ extern const OpDef kCast = {
     .infer = InferCast,
     .aliases = CastAliases,
     .lower = LowerCast,
+    .gradient = CastGradient,
 };
 
 extern const OpDef kCastLike = {
@@ -201,6 +256,7 @@ extern const OpDef kCastLike = {
     .infer = InferCastLike,
     .aliases = CastAliases,
     .lower = LowerCast,
+    .gradient = CastGradient,
 };
 
 extern const OpDef kDropout = {

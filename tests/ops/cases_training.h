@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "ops/cases.h"
+#include "ops/cases_linear.h"
 
 namespace onnx_memplan::cases {
 
 inline std::vector<OpCase> ConvGradientCases() {
-  using IntList = std::vector<int64_t>;
   const Tensor square = Floats({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   return {
       {"ConvWeightGrad",
