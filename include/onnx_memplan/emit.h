@@ -12,8 +12,12 @@
 namespace onnx_memplan {
 
 enum class ArenaOwner : uint8_t {
-  kStatic,  // the generated file defines the arena; NAME_run is then not reentrant
-  kCaller,  // the first argument of NAME_run; calls with different arenas may run at the same time
+  // The generated file defines the arena (and the states); its functions are then not reentrant.
+  kStatic,
+  // The first argument of NAME_run; calls with different arenas may run at the same time. States
+  // are
+  // the caller's too, in the argument behind it.
+  kCaller,
 };
 
 enum class WeightsForm : uint8_t {
@@ -34,7 +38,8 @@ struct Provenance {
   int32_t opset = 0;
 };
 
-// A program of its own that calls NAME_run once and compares.
+// A program of its own that calls NAME_run (NAME_infer of a network that is trained) once and
+// compares.
 struct SelfTest {
   std::vector<Tensor> inputs;   // in the order of the graph's inputs
   std::vector<Tensor> outputs;  // what is expected, in the order of the graph's outputs
@@ -55,6 +60,8 @@ struct EmitOptions {
   // for ArenaOwner::kCaller, the weights' none for WeightsForm::kBinary.
   std::string arena_section;
   std::string weights_section;
+  // The same for what outlives calls, where there is such; no effect for ArenaOwner::kCaller.
+  std::string state_section;
   Provenance provenance;
   std::optional<SelfTest> self_test;
 };

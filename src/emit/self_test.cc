@@ -48,7 +48,7 @@ std::string Decoder(const ApiTensor& tensor) {
 }
 
 std::string CompareOutput(const Api& api, const SelfTest& test, size_t i) {
-  const ApiTensor& tensor = api.outputs[i];
+  const ApiTensor& tensor = api.tested_function().outputs[i];
   const std::string actual =
       tensor.arena_offset
           ? absl::StrCat(api.TensorAccessor(tensor), api.caller_arena() ? "(arena_memory)" : "()")
@@ -68,15 +68,19 @@ std::string Buffers(const Api& api, const SelfTest& test) {
     absl::StrAppend(&out, "alignas(", api.macro, "_ARENA_ALIGNMENT) unsigned char arena_memory[",
                     api.macro, "_ARENA_BYTES + 1];\n\n");
   }
+  if (api.caller_arena() && api.has_states()) {
+    absl::StrAppend(&out, "alignas(", api.macro, "_STATE_ALIGNMENT) unsigned char state_memory[",
+                    api.macro, "_STATE_BYTES];\n\n");
+  }
   if (api.caller_weights()) {
     absl::StrAppend(&out, "alignas(", api.macro,
                     "_WEIGHTS_ALIGNMENT) unsigned char weights_memory[", api.macro,
                     "_WEIGHTS_FILE_BYTES];\n\n");
   }
-  for (size_t i = 0; i < api.outputs.size(); ++i) {
-    if (!api.outputs[i].arena_offset) {
+  for (size_t i = 0; i < api.tested_function().outputs.size(); ++i) {
+    if (!api.tested_function().outputs[i].arena_offset) {
       absl::StrAppend(&out, "alignas(64) unsigned char output_", i, "[",
-                      api.TensorMacro(api.outputs[i]), "_BYTES + 1];\n\n");
+                      api.TensorMacro(api.tested_function().outputs[i]), "_BYTES + 1];\n\n");
     }
   }
   for (size_t i = 0; i < test.inputs.size(); ++i) {
@@ -91,17 +95,28 @@ std::string Buffers(const Api& api, const SelfTest& test) {
 std::string RunCall(const Api& api) {
   std::vector<std::string> args;
   if (api.caller_arena()) args.push_back("arena_memory");
+  if (api.caller_arena() && api.tested_function().has_states()) args.push_back("state_memory");
   if (api.caller_weights()) args.push_back("weights_memory");
-  for (size_t i = 0; i < api.inputs.size(); ++i) {
-    if (api.inputs[i].arena_offset) continue;
-    args.push_back(absl::StrCat("skeleton::At<", Element(api.inputs[i]),
+  for (size_t i = 0; i < api.tested_function().inputs.size(); ++i) {
+    if (api.tested_function().inputs[i].arena_offset) continue;
+    args.push_back(absl::StrCat(api.tested_function().inputs[i].by_value ? "*" : "",
+                                "skeleton::At<", Element(api.tested_function().inputs[i]),
                                 ">(static_cast<const void*>(input_", i, "), 0)"));
   }
-  for (size_t i = 0; i < api.outputs.size(); ++i) {
-    if (api.outputs[i].arena_offset) continue;
-    args.push_back(absl::StrCat("skeleton::At<", Element(api.outputs[i]), ">(output_", i, ", 0)"));
+  for (size_t i = 0; i < api.tested_function().outputs.size(); ++i) {
+    if (api.tested_function().outputs[i].arena_offset) continue;
+    args.push_back(absl::StrCat("skeleton::At<", Element(api.tested_function().outputs[i]),
+                                ">(output_", i, ", 0)"));
   }
-  return absl::StrCat(api.name, "_run(", absl::StrJoin(args, ",\n      "), ")");
+  return absl::StrCat(api.FunctionName(api.tested_function()), "(",
+                      absl::StrJoin(args, ",\n      "), ")");
+}
+
+std::string ResetCall(const Api& api) {
+  std::vector<std::string> args;
+  if (api.caller_arena()) args.push_back("state_memory");
+  if (api.caller_weights()) args.push_back("weights_memory");
+  return absl::StrCat(api.name, "_reset(", absl::StrJoin(args, ", "), ")");
 }
 
 std::string Main(const Api& api, const SelfTest& test) {
@@ -119,17 +134,22 @@ std::string Main(const Api& api, const SelfTest& test) {
   } else {
     out += "int main() {\n";
   }
-  for (size_t i = 0; i < api.inputs.size(); ++i) {
-    const ApiTensor& tensor = api.inputs[i];
+  for (size_t i = 0; i < api.tested_function().inputs.size(); ++i) {
+    const ApiTensor& tensor = api.tested_function().inputs[i];
     if (!tensor.arena_offset) continue;
     absl::StrAppend(&out, "  std::memcpy(", api.TensorAccessor(tensor),
                     api.caller_arena() ? "(arena_memory)" : "()", ", input_", i, ", ",
                     api.TensorMacro(tensor), "_BYTES);\n");
   }
+  if (api.has_states()) {
+    absl::StrAppend(&out, "  if (", ResetCall(api), " != ", api.macro, "_OK) {\n    std::printf(\"",
+                    api.name, "_reset failed\\n\");\n    return 1;\n  }\n");
+  }
   absl::StrAppend(&out, "  const int status = ", RunCall(api), ";\n  if (status != ", api.macro,
-                  "_OK) {\n    std::printf(\"", api.name,
-                  "_run returned %d\\n\", status);\n    return 1;\n  }\n  bool ok = true;\n");
-  for (size_t i = 0; i < api.outputs.size(); ++i) out += CompareOutput(api, test, i);
+                  "_OK) {\n    std::printf(\"", api.FunctionName(api.tested_function()),
+                  " returned %d\\n\", status);\n    return 1;\n  }\n  bool ok = true;\n");
+  for (size_t i = 0; i < api.tested_function().outputs.size(); ++i)
+    out += CompareOutput(api, test, i);
   out += "  std::printf(ok ? \"passed\\n\" : \"FAILED\\n\");\n  return ok ? 0 : 1;\n}\n";
   return out;
 }
@@ -137,8 +157,8 @@ std::string Main(const Api& api, const SelfTest& test) {
 }  // namespace
 
 absl::Status CheckSelfTest(const Api& api, const SelfTest& test) {
-  RETURN_IF_ERROR(CheckTensors(api.inputs, test.inputs, "input"));
-  return CheckTensors(api.outputs, test.outputs, "output");
+  RETURN_IF_ERROR(CheckTensors(api.tested_function().inputs, test.inputs, "input"));
+  return CheckTensors(api.tested_function().outputs, test.outputs, "output");
 }
 
 std::string RenderSelfTest(const Api& api, const SelfTest& test, const Provenance& provenance) {

@@ -1,179 +1,18 @@
 #include "emit/source.h"
 
-#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "emit/kernel_text.h"
 #include "emit/memory_map.h"
 #include "emit/names.h"
-#include "support/check.h"
+#include "emit/preconditions.h"
+#include "emit/state_functions.h"
+#include "emit/step_renderer.h"
+#include "emit/weights.h"
 
 namespace onnx_memplan {
 namespace {
-
-size_t Index(int32_t id) { return static_cast<size_t>(id); }
-
-bool IsNull(const Node& node, const KernelArg& arg) {
-  if (arg.kind == KernelArg::Kind::kNull) return true;
-  if (arg.kind == KernelArg::Kind::kInput) return node.inputs[Index(arg.index)] == kNoValue;
-  return arg.kind == KernelArg::Kind::kOutput && node.outputs[Index(arg.index)] == kNoValue;
-}
-
-// "float" of "const float*".
-std::string ElementOf(std::string_view arg_type) {
-  constexpr std::string_view kConst = "const ";
-  if (arg_type.starts_with(kConst)) arg_type.remove_prefix(kConst.size());
-  return std::string(arg_type.substr(0, arg_type.find('*')));
-}
-
-// "Unary" of "kernels::Unary<float, kernels::Relu>".
-std::string BaseName(const std::string& kernel) {
-  const std::string plain = kernel.substr(0, kernel.find('<'));
-  const size_t colon = plain.rfind(':');
-  return ToIdentifier(colon == std::string::npos ? plain : plain.substr(colon + 1));
-}
-
-std::string DescribeStep(const Program& program, const Node& node) {
-  const auto types = [&](const std::vector<ValueId>& values) {
-    std::vector<std::string> texts;
-    for (ValueId value : values) {
-      texts.push_back(value == kNoValue ? "none"
-                                        : program.graph.values[Index(value)].type->ToString());
-    }
-    return absl::StrJoin(texts, ", ");
-  };
-  std::string op = node.op_type;
-  if (node.epilogue.has_residual) op += " + residual";
-  if (!node.epilogue.activation.empty()) op += " + " + node.epilogue.activation;
-  return ForComment(absl::StrCat(node.name.empty() ? "" : node.name + ": ", op, " (",
-                                 types(node.inputs), ") -> ", types(node.outputs)),
-                    400);
-}
-
-// The functions that call a kernel with fixed parameters, each once, and the calls of them.
-class StepRenderer {
- public:
-  StepRenderer(const Program& program, const Plan& plan, const ConstantOffsets& constants)
-      : program_(program), plan_(plan), constants_(constants) {}
-
-  void Render() {
-    for (size_t step = 0; step < plan_.order.size(); ++step) {
-      const auto task = static_cast<size_t>(plan_.order[step]);
-      const ProgramStep& program_step = program_.steps[task];
-      const Node& node = program_.graph.nodes[Index(program_step.node)];
-      absl::StrAppend(&body_, "  // [", step, "] ", DescribeStep(program_, node), "\n");
-      for (size_t c = 0; c < program_step.lowering.calls.size(); ++c) RenderCall(task, c, node);
-    }
-  }
-
-  const std::string& functions() const { return functions_; }
-  const std::string& body() const { return body_; }
-  const std::set<std::string>& headers() const { return headers_; }
-  // Whether the body mentions `base`: "arena", "weights", "in0", "out0", ...
-  bool Uses(const std::string& base) const { return bases_.contains(base); }
-
- private:
-  void RenderCall(size_t task, size_t c, const Node& node) {
-    const KernelCall& call = program_.steps[task].lowering.calls[c];
-    headers_.insert(call.header);
-    std::vector<std::string> args;
-    for (size_t i = 0; i < call.args.size(); ++i) {
-      if (IsNull(node, call.args[i])) continue;
-      args.push_back(Address(task, c, node, i));
-    }
-    absl::StrAppend(&body_, "  ", Instance(call, node), "(", absl::StrJoin(args, ", "), ");\n");
-  }
-
-  // The function for this kernel, these parameters and these omitted operands.
-  std::string Instance(const KernelCall& call, const Node& node) {
-    std::vector<std::string> parameters;
-    std::vector<std::string> forwarded;
-    for (size_t i = 0; i < call.args.size(); ++i) {
-      if (IsNull(node, call.args[i])) {
-        forwarded.push_back("nullptr");
-        continue;
-      }
-      forwarded.push_back(absl::StrCat("a", i));
-      parameters.push_back(absl::StrCat(std::string(call.function.arg_types[i]), " a", i));
-    }
-    std::string key = absl::StrCat(call.name, call.params.type_name, call.params.initializer, ":",
-                                   absl::StrJoin(forwarded, ","));
-    const auto [entry, is_new] = instances_.emplace(std::move(key), "");
-    if (!is_new) return entry->second;
-    entry->second = absl::StrCat(BaseName(call.name), "_", instances_.size() - 1);
-    const std::string params = absl::StrCat("kParams_", instances_.size() - 1);
-    absl::StrAppend(&functions_, "constexpr ", call.params.type_name, " ", params,
-                    call.params.initializer, ";\n", "[[gnu::noinline]] void ", entry->second, "(",
-                    absl::StrJoin(parameters, ", "), ") {\n  ", call.name, "(", params,
-                    forwarded.empty() ? "" : ", ", absl::StrJoin(forwarded, ", "), ");\n}\n\n");
-    return entry->second;
-  }
-
-  std::string Address(size_t task, size_t c, const Node& node, size_t arg_index) {
-    const KernelCall& call = program_.steps[task].lowering.calls[c];
-    const KernelArg arg = call.args[arg_index];
-    const std::string element = ElementOf(call.function.arg_types[arg_index]);
-    switch (arg.kind) {
-      case KernelArg::Kind::kInput:
-        return ValueAddress(node.inputs[Index(arg.index)], element);
-      case KernelArg::Kind::kOutput:
-        return ValueAddress(node.outputs[Index(arg.index)], element);
-      case KernelArg::Kind::kConstant:
-        return At(element, "weights", constants_.by_call[task][c][Index(arg.index)]);
-      case KernelArg::Kind::kScratch:
-        return At(element, "arena", plan_.scratch_offsets[task] + arg.index);
-      case KernelArg::Kind::kNull:
-        break;
-    }
-    MEMPLAN_CHECK(false);
-    return {};
-  }
-
-  std::string ValueAddress(ValueId value, const std::string& element) {
-    const Location location = program_.locations[Index(value)];
-    switch (location.kind) {
-      case Location::Kind::kArena:
-        return At(element, "arena", plan_.offsets[Index(location.index)] + location.byte_offset);
-      case Location::Kind::kInput:
-        return BufferAddress("in", program_.graph.inputs, location, element);
-      case Location::Kind::kOutput:
-        return BufferAddress("out", program_.graph.outputs, location, element);
-      case Location::Kind::kConstant:
-        return At(element, "weights",
-                  constants_.by_value[Index(location.index)] + location.byte_offset);
-      case Location::Kind::kState:
-      case Location::Kind::kNone:
-        break;
-    }
-    MEMPLAN_CHECK_MSG(false, program_.graph.values[Index(value)].name);
-    return {};
-  }
-
-  std::string BufferAddress(const char* prefix, const std::vector<ValueId>& values,
-                            const Location& location, const std::string& element) {
-    const std::string buffer = absl::StrCat(prefix, location.index);
-    bases_.insert(buffer);
-    const TensorType& type = *program_.graph.values[Index(values[Index(location.index)])].type;
-    if (location.byte_offset == 0 && element == DTypeCppName(type.dtype)) return buffer;
-    return At(element, buffer, location.byte_offset);
-  }
-
-  std::string At(const std::string& element, const std::string& base, int64_t offset) {
-    bases_.insert(base);
-    return absl::StrCat("At<", element, ">(", base, ", ", offset, ")");
-  }
-
-  const Program& program_;
-  const Plan& plan_;
-  const ConstantOffsets& constants_;
-  std::map<std::string, std::string> instances_;  // key -> function; named in order of first use
-  std::set<std::string> headers_;
-  std::set<std::string> bases_;
-  std::string functions_;
-  std::string body_;
-};
 
 std::string SectionAttribute(const std::string& section, bool alone) {
   if (section.empty()) return "";
@@ -184,6 +23,12 @@ void AppendArena(const Api& api, const EmitOptions& options, std::string& out) {
   absl::StrAppend(&out, "alignas(", api.macro, "_ARENA_ALIGNMENT) unsigned char arena_memory[",
                   api.arena_bytes > 0 ? api.macro + "_ARENA_BYTES" : "1", "]",
                   SectionAttribute(options.arena_section, false), ";\n\n");
+}
+
+void AppendStates(const Api& api, const EmitOptions& options, std::string& out) {
+  absl::StrAppend(&out, "alignas(", api.macro, "_STATE_ALIGNMENT) unsigned char state_memory[",
+                  api.macro, "_STATE_BYTES]", SectionAttribute(options.state_section, false),
+                  ";\n\n");
 }
 
 void AppendInlineWeights(const Api& api, const EmitOptions& options, const std::string& blob,
@@ -225,53 +70,50 @@ void AppendIncbinWeights(const Api& api, const EmitOptions& options, std::string
 
 std::string HashLiteral(const std::string& blob) { return absl::StrCat(Fnv1a64(blob), "ULL"); }
 
-// What NAME_run does before its steps: sets `arena` and `weights`, or returns an error.
-std::string Prologue(const Api& api, const StepRenderer& steps) {
-  std::string out;
-  if (api.caller_arena()) {
-    absl::StrAppend(&out, "  if (", api.arena_bytes > 0 ? "arena_memory == nullptr || " : "",
-                    "!skeleton::IsAligned(arena_memory, ", api.macro, "_ARENA_ALIGNMENT)) {\n",
-                    "    return ", api.macro, "_ERROR_ARENA;\n  }\n");
-  }
+// What a function does before its steps: sets `arena`, `state` and `weights`, or returns an error.
+std::string Prologue(const Api& api, const ApiFunction& function, const StepRenderer& steps) {
+  std::string out = CheckArena(api);
   if (steps.Uses("arena")) {
     out += api.caller_arena()
                ? absl::StrCat("  void* const arena = __builtin_assume_aligned(arena_memory, ",
                               api.macro, "_ARENA_ALIGNMENT);\n")
                : "  void* const arena = skeleton::Opaque(arena_memory);\n";
   }
-  const std::string file = api.caller_weights() ? "weights_file" : api.name + "_weights_file";
-  if (api.weights_in_file()) {
-    out += "  if (";
-    if (api.caller_weights()) {
-      absl::StrAppend(&out, "weights_file == nullptr || !skeleton::IsAligned(weights_file, ",
-                      api.macro, "_WEIGHTS_ALIGNMENT) ||\n      ");
-    }
-    absl::StrAppend(&out, "!skeleton::HasWeightsHeader(", file, ", ", api.macro,
-                    "_WEIGHTS_BYTES, kWeightsHash)) {\n    return ", api.macro,
-                    "_ERROR_WEIGHTS;\n  }\n");
+  out += CheckWeightsHeader(api);
+  if (function.has_states()) out += CheckStateBlock(api) + CheckReset(api);
+  if (steps.Uses("state")) {
+    absl::StrAppend(&out, function.writes_states ? "  void*" : "  const void*", " const state = ",
+                    api.caller_arena() ? absl::StrCat("__builtin_assume_aligned(state_memory, ",
+                                                      api.macro, "_STATE_ALIGNMENT)")
+                                       : "skeleton::Opaque(state_memory)",
+                    ";\n");
   }
   if (steps.Uses("weights")) {
-    absl::StrAppend(&out, "  const void* const weights = ",
-                    api.weights_in_file()
-                        ? absl::StrCat("At<unsigned char>(static_cast<const void*>(", file,
-                                       "), skeleton::kWeightsHeaderBytes)")
-                        : "skeleton::Opaque(weights_memory)",
-                    ";\n");
+    absl::StrAppend(&out, "  const void* const weights = ", WeightsPointer(api), ";\n");
   }
   return out;
 }
 
 // Inputs that no step reads.
-void AppendUnused(const Api& api, const StepRenderer& steps, std::string& out) {
+void AppendUnused(const ApiFunction& function, const StepRenderer& steps, std::string& out) {
   const auto append = [&](const std::vector<ApiTensor>& tensors, const char* prefix) {
     for (size_t i = 0; i < tensors.size(); ++i) {
       const std::string name = absl::StrCat(prefix, i);
-      if (tensors[i].arena_offset || steps.Uses(name)) continue;
+      if (!tensors[i].is_parameter() || steps.Uses(name)) continue;
       absl::StrAppend(&out, "  static_cast<void>(", name, ");\n");
     }
   };
-  append(api.inputs, "in");
-  append(api.outputs, "out");
+  append(function.inputs, "in");
+  append(function.outputs, "out");
+}
+
+void AppendFunction(const Api& api, const ApiFunction& function, const StepRenderer& steps,
+                    std::string& out) {
+  absl::StrAppend(&out, "int ", api.FunctionName(function),
+                  RunParameters(api, function, /*definition=*/true), " {\n  using namespace ",
+                  api.name, "_code;\n", Prologue(api, function, steps));
+  AppendUnused(function, steps, out);
+  absl::StrAppend(&out, steps.body(), "  return ", api.macro, "_OK;\n}\n\n");
 }
 
 void AppendAccessors(const Api& api, std::string& out) {
@@ -306,41 +148,50 @@ constexpr const char* kPlatformAsserts =
     "static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, \"weights are little endian\");\n"
     "static_assert(sizeof(float) == 4 && sizeof(double) == 8 && sizeof(bool) == 1, \"ABI\");\n\n";
 
-}  // namespace
-
-ConstantOffsets LayOutConstants(const Program& program, const Plan& plan) {
-  ConstantOffsets result = {.layout = WeightsLayout(program.target.arena_alignment),
-                            .by_value = std::vector<int64_t>(program.graph.values.size(), -1),
-                            .by_call = {}};
-  result.by_call.resize(program.steps.size());
-  for (int32_t task : plan.order) {
-    const ProgramStep& step = program.steps[Index(task)];
-    const Node& node = program.graph.nodes[Index(step.node)];
-    for (const KernelCall& call : step.lowering.calls) {
-      std::vector<int64_t>& offsets =
-          result.by_call[Index(task)].emplace_back(call.constants.size(), -1);
-      for (const KernelArg& arg : call.args) {
-        if (arg.kind == KernelArg::Kind::kConstant) {
-          offsets[Index(arg.index)] = result.layout.Add(call.constants[Index(arg.index)]);
-        }
-        if (arg.kind != KernelArg::Kind::kInput || IsNull(node, arg)) continue;
-        const Location& location = program.locations[Index(node.inputs[Index(arg.index)])];
-        if (location.kind != Location::Kind::kConstant) continue;
-        result.by_value[Index(location.index)] =
-            result.layout.Add(*program.graph.values[Index(location.index)].constant);
-      }
-    }
+bool AnyUses(const std::vector<StepRenderer>& functions, const char* base) {
+  for (const StepRenderer& steps : functions) {
+    if (steps.Uses(base)) return true;
   }
-  return result;
+  return false;
 }
 
-std::string RenderSource(const Api& api, const Program& program, const Plan& plan,
-                         const EmitOptions& options, const ConstantOffsets& constants,
+void AppendMaps(const Api& api, std::span<const EntryPoint> entries, std::string& out) {
+  for (const EntryPoint& entry : entries) {
+    if (entries.size() > 1) absl::StrAppend(&out, "// ", api.name, "_", entry.suffix, "\n");
+    out += RenderMemoryMap(*entry.program, *entry.plan);
+    if (entries.size() > 1) out += "//\n";
+  }
+  if (api.has_states()) absl::StrAppend(&out, RenderStateMap(api.states, api.state_bytes()));
+}
+
+void AppendMemory(const Api& api, const EmitOptions& options, const EmittedConstants& constants,
+                  const std::string& blob, const std::vector<StepRenderer>& functions,
+                  std::string& out) {
+  if (!api.caller_arena() && (AnyUses(functions, "arena") || api.tensors_in_arena())) {
+    AppendArena(api, options, out);
+  }
+  if (!api.caller_arena() && api.has_states()) AppendStates(api, options, out);
+  if (api.weights_in_file()) {
+    absl::StrAppend(&out, "constexpr uint64_t kWeightsHash = ", HashLiteral(blob), ";\n\n");
+  } else if (AnyUses(functions, "weights") || !constants.initial.empty()) {
+    AppendInlineWeights(api, options, blob, out);
+  }
+  if (api.has_states()) out += StateConstants(api, constants);
+}
+
+}  // namespace
+
+std::string RenderSource(const Api& api, std::span<const EntryPoint> entries,
+                         const EmitOptions& options, const EmittedConstants& constants,
                          const std::string& blob) {
-  StepRenderer steps(program, plan, constants);
-  steps.Render();
-  std::set<std::string> headers = steps.headers();
+  KernelInstances instances;
+  std::vector<StepRenderer> functions;
+  for (size_t e = 0; e < entries.size(); ++e) {
+    functions.emplace_back(entries[e], api.functions[e], constants.by_entry[e], instances);
+  }
+  std::set<std::string> headers = instances.headers();
   headers.insert("skeleton/access.h");
+  if (api.has_states()) headers.insert("skeleton/states.h");
   if (api.weights_in_file()) headers.insert("skeleton/weights_file.h");
   const PastedHeaders pasted = PasteHeaders(headers);
 
@@ -348,11 +199,13 @@ std::string RenderSource(const Api& api, const Program& program, const Plan& pla
   for (const std::string& line : ProvenanceLines(options.provenance)) {
     absl::StrAppend(&out, "// ", line, "\n");
   }
-  if (!program.target.compiler_flags.empty()) {
-    absl::StrAppend(&out, "// Compile with ", program.target.compiler_flags, " -O2.\n");
+  const Target& target = entries.front().program->target;
+  if (!target.compiler_flags.empty()) {
+    absl::StrAppend(&out, "// Compile with ", target.compiler_flags, " -O2.\n");
   }
-  absl::StrAppend(&out, "//\n", RenderMemoryMap(program, plan), "\n#include \"", api.stem,
-                  ".h\"\n\n");
+  out += "//\n";
+  AppendMaps(api, entries, out);
+  absl::StrAppend(&out, "\n#include \"", api.stem, ".h\"\n\n");
   for (const std::string& include : pasted.system_includes) {
     absl::StrAppend(&out, "#include <", include, ">\n");
   }
@@ -360,23 +213,16 @@ std::string RenderSource(const Api& api, const Program& program, const Plan& pla
   if (api.weights == WeightsForm::kIncbin) AppendIncbinWeights(api, options, out);
   const std::string space = api.name + "_code";
   absl::StrAppend(&out, "namespace {\nnamespace ", space, " {\n\nusing skeleton::At;\n\n");
-  if (!api.caller_arena() && (steps.Uses("arena") || api.tensors_in_arena())) {
-    AppendArena(api, options, out);
-  }
-  if (api.weights_in_file()) {
-    absl::StrAppend(&out, "constexpr uint64_t kWeightsHash = ", HashLiteral(blob), ";\n\n");
-  } else if (steps.Uses("weights")) {
-    AppendInlineWeights(api, options, blob, out);
-  }
-  absl::StrAppend(&out, steps.functions(), "}  // namespace ", space, "\n}  // namespace\n\n",
+  AppendMemory(api, options, constants, blob, functions, out);
+  absl::StrAppend(&out, instances.functions(), "}  // namespace ", space, "\n}  // namespace\n\n",
                   "extern \"C\" {\n\n");
   AppendAccessors(api, out);
   AppendCheckWeights(api, out);
-  absl::StrAppend(&out, "int ", api.name, "_run", RunParameters(api, /*definition=*/true),
-                  " {\n  using namespace ", space, ";\n", Prologue(api, steps));
-  AppendUnused(api, steps, out);
-  absl::StrAppend(&out, steps.body(), "  return ", api.macro, "_OK;\n}\n\n}  // extern \"C\"\n");
-  return out;
+  for (size_t e = 0; e < entries.size(); ++e) {
+    AppendFunction(api, api.functions[e], functions[e], out);
+  }
+  if (api.has_states()) out += DefineStateFunctions(api, constants);
+  return out + "}  // extern \"C\"\n";
 }
 
 }  // namespace onnx_memplan
