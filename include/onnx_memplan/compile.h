@@ -3,6 +3,7 @@
 #define ONNX_MEMPLAN_COMPILE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "onnx_memplan/passes.h"
 #include "onnx_memplan/plan.h"
 #include "onnx_memplan/tensor.h"
+#include "onnx_memplan/train.h"
 
 namespace onnx_memplan {
 
@@ -36,6 +38,8 @@ struct CompileOptions {
   std::optional<int64_t> arena_limit_bytes;
   // Graph inputs and outputs live in the arena and not in buffers of the caller.
   bool io_in_arena = false;
+  // A training step and what goes with it instead of inference alone.
+  std::optional<TrainOptions> train;
 };
 
 struct TargetInfo {
@@ -58,18 +62,27 @@ struct NamedType {
   TensorType type;
 };
 
-// A planned program. Copies share it; it never changes.
+// Tensors that outlive a call, by name: parameters, running statistics, optimizer states.
+using StateMap = std::map<std::string, Tensor>;
+
+// A planned program: one entry point, "run", or those of on-device training: "train_step" (the
+// first), "infer" and, when asked for, "gradients". Copies share it; it never changes.
 class CompiledModel {
  public:
   struct Impl;
   explicit CompiledModel(std::shared_ptr<const Impl> impl);
 
+  std::vector<std::string> entry_points() const;
+  // NotFound for another name of an entry point.
+  absl::StatusOr<std::vector<NamedType>> InputsOf(std::string_view entry) const;
+  absl::StatusOr<std::vector<NamedType>> OutputsOf(std::string_view entry) const;
+  // Of the first entry point.
   std::vector<NamedType> inputs() const;
   std::vector<NamedType> outputs() const;
   const Graph& graph() const;  // optimised
-  const ModelInfo& info() const;
   const PlanProblem& problem() const;
   const Plan& plan() const;
+  const ModelInfo& info() const;
   const std::vector<PassRun>& pass_runs() const;
 
   std::string Report(ReportFormat format, const ReportOptions& options) const;
@@ -80,6 +93,11 @@ class CompiledModel {
   // Runs the plan on this machine: the kernels, order and addresses of the generated code.
   // `inputs` in the order of inputs(). Memory that the plan says is free is poisoned.
   absl::StatusOr<std::vector<Tensor>> Run(std::span<const Tensor> inputs) const;
+  // The same for any entry point, whose states it takes from `states` and leaves there. A state
+  // that is missing starts as in the model. NotFound for another name of an entry point.
+  absl::StatusOr<std::vector<Tensor>> RunEntry(std::string_view entry,
+                                               std::span<const Tensor> inputs,
+                                               StateMap& states) const;
 
  private:
   std::shared_ptr<const Impl> impl_;

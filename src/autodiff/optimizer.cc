@@ -36,19 +36,12 @@ class Updater {
     rate_ = graph_.AddValue(kLearningRate, TensorType{DType::kFloat, {}});
     graph_.inputs.push_back(rate_);
     const bool uses_moments = options_.kind != OptimizerKind::kSgd;
-    if (uses_moments || options_.accumulate_steps > 1) step_ = CountSteps();
+    if (uses_moments || options_.accumulate_steps > 1) step_ = StepNumber(graph_);
     if (options_.accumulate_steps > 1) {
       for (ParameterGradient& pair : gradients) RETURN_IF_ERROR(Accumulate(pair));
     }
     if (options_.clip_norm > 0) RETURN_IF_ERROR(MakeScale(gradients));
     for (const ParameterGradient& pair : gradients) RETURN_IF_ERROR(Update(pair));
-    // A counter that only Dropout reads still counts.
-    for (const State& state : graph_.states) {
-      if (graph_.values[Index(state.in)].name == kStepCounter && state.out == kNoValue) {
-        CountSteps();
-        break;
-      }
-    }
     return absl::OkStatus();
   }
 
@@ -77,24 +70,6 @@ class Updater {
     for (State& state : graph_.states) {
       if (state.in == in) state.out = out;
     }
-  }
-
-  // The number of this step, from 1.
-  ValueId CountSteps() {
-    const ValueId counter = StepCounter(graph_);
-    const ValueId one =
-        graph_.AddConstant(graph_.UniqueValueName("optimizer/one"), Tensor::ScalarInt64(1));
-    Node add = {.op_type = "Add",
-                .domain = "",
-                .name = "",
-                .inputs = {counter, one},
-                .outputs = {},
-                .attributes = {},
-                .epilogue = {}};
-    auto next = Append(std::move(add), "optimizer/next_step", 1);
-    MEMPLAN_CHECK(next.ok());
-    SetOut(counter, (*next)[0]);
-    return (*next)[0];
   }
 
   const std::string& NameOf(ValueId value) const { return graph_.values[Index(value)].name; }

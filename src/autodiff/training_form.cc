@@ -1,5 +1,6 @@
 #include "autodiff/training_form.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -38,7 +39,7 @@ void TrainStatistics(const TrainOptions& options, size_t n, Graph& graph) {
   }
 }
 
-absl::Status DropInTraining(const TrainOptions& options, size_t n, Graph& graph) {
+absl::Status DropInTraining(const TrainOptions& options, size_t n, ValueId step, Graph& graph) {
   const Node& old = graph.nodes[n];
   if (old.outputs.size() > 1 && old.outputs[1] != kNoValue) {
     return absl::UnimplementedError(
@@ -50,7 +51,6 @@ absl::Status DropInTraining(const TrainOptions& options, size_t n, Graph& graph)
     ratio = graph.AddConstant(graph.UniqueValueName(absl::StrCat("dropout/ratio_", n)),
                               Tensor::FromVector<float>({}, {0.5F}));
   }
-  const ValueId step = StepCounter(graph);
   Node& node = graph.nodes[n];
   node.op_type = "DropoutTraining";
   node.domain = kMemplan;
@@ -62,17 +62,30 @@ absl::Status DropInTraining(const TrainOptions& options, size_t n, Graph& graph)
 
 }  // namespace
 
-ValueId StepCounter(Graph& graph) {
-  for (const State& state : graph.states) {
-    if (graph.values[Index(state.in)].name == kStepCounter) return state.in;
+ValueId StepNumber(Graph& graph) {
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].name == kStepNumber) return static_cast<ValueId>(v);
   }
   const Tensor zero = Tensor::ScalarInt64(0);
   const ValueId counter = graph.AddValue(kStepCounter, zero.type());
-  graph.states.push_back({counter, kNoValue, StateKind::kOptimizer, zero});
-  return counter;
+  const ValueId one =
+      graph.AddConstant(graph.UniqueValueName("optimizer/one"), Tensor::ScalarInt64(1));
+  const ValueId number = graph.AddValue(kStepNumber, zero.type());
+  graph.nodes.insert(graph.nodes.begin(), {.op_type = "Add",
+                                           .domain = "",
+                                           .name = kStepNumber,
+                                           .inputs = {counter, one},
+                                           .outputs = {number},
+                                           .attributes = {},
+                                           .epilogue = {}});
+  graph.states.push_back({counter, number, StateKind::kOptimizer, zero});
+  return number;
 }
 
 absl::Status ToTrainingForm(const TrainOptions& options, Graph& graph) {
+  const bool drops = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                 [](const Node& node) { return node.Is("Dropout"); });
+  const ValueId step = drops ? StepNumber(graph) : kNoValue;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Node& node = graph.nodes[n];
     if (TrainsStatistics(options, node)) {
@@ -81,7 +94,8 @@ absl::Status ToTrainingForm(const TrainOptions& options, Graph& graph) {
       node.attributes["training_mode"] = int64_t{0};
       node.outputs.resize(1);
     } else if (node.Is("Dropout")) {
-      if (absl::Status status = DropInTraining(options, n, graph); !status.ok()) return status;
+      if (absl::Status status = DropInTraining(options, n, step, graph); !status.ok())
+        return status;
     }
   }
   return absl::OkStatus();

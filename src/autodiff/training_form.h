@@ -11,17 +11,20 @@ namespace onnx_memplan {
 
 // The state that counts training steps: int64, 0 before the first.
 inline constexpr char kStepCounter[] = "optimizer/step";
+// The number of the step that runs, from 1: the state's value behind it.
+inline constexpr char kStepNumber[] = "optimizer/step_number";
 
 // BatchNormalization that trains normalises by the batch and updates its running statistics, which
 // are states already (SelectParameters); Dropout drops, by masks that depend on the seed, the node
-// and the step counter, which is added when needed. `graph` need not be typed.
+// and the number of the step. `graph` need not be typed.
 absl::Status ToTrainingForm(const TrainOptions& options, Graph& graph);
 
 // BatchNormalization uses its running statistics, Dropout passes on.
 void ToInferenceForm(Graph& graph);
 
-// The value of the step counter before this step, made a state when it is not there yet.
-ValueId StepCounter(Graph& graph);
+// kStepNumber: the state and the node that counts are added in front when they are not there yet,
+// so that everything may read the number, however late.
+ValueId StepNumber(Graph& graph);
 
 }  // namespace onnx_memplan
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autodiff/training.h"
 #include "emit/emit.h"
 #include "load/export.h"
 #include "ops/target.h"
@@ -16,13 +17,30 @@
 
 namespace onnx_memplan {
 
-struct CompiledModel::Impl {
-  ModelInfo info;
-  std::string planner;
-  double planning_seconds = 0;
+namespace {
+
+struct Entry {
+  std::string name;  // "run", "train_step", ...
   std::vector<PassRun> pass_runs;
   Program program;
   Plan plan;
+  double planning_seconds = 0;
+};
+
+}  // namespace
+
+struct CompiledModel::Impl {
+  ModelInfo info;
+  std::string planner;
+  std::vector<Entry> entries;
+
+  const Entry& main() const { return entries.front(); }
+  absl::StatusOr<const Entry*> Find(std::string_view name) const {
+    for (const Entry& entry : entries) {
+      if (entry.name == name) return &entry;
+    }
+    return absl::NotFoundError(absl::StrCat("no entry point is named '", std::string(name), "'"));
+  }
 };
 
 namespace {
@@ -42,15 +60,15 @@ int64_t MainOpset(const ModelInfo& info) {
 }
 
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {
-  ReportModel model = {.name = impl.program.graph.name,
+  ReportModel model = {.name = impl.main().program.graph.name,
                        .sha256 = impl.info.sha256,
                        .producer = impl.info.producer,
                        .ir_version = impl.info.ir_version,
                        .opset = MainOpset(impl.info)};
   MemoryReport report =
-      MakeReport(impl.program, impl.plan, std::move(model), impl.planner,
-                 reproducible ? std::nullopt : std::optional<double>(impl.planning_seconds));
-  report.weights_bytes = EmittedWeightsBytes(impl.program, impl.plan);
+      MakeReport(impl.main().program, impl.main().plan, std::move(model), impl.planner,
+                 reproducible ? std::nullopt : std::optional<double>(impl.main().planning_seconds));
+  report.weights_bytes = EmittedWeightsBytes(impl.main().program, impl.main().plan);
   return report;
 }
 
@@ -85,17 +103,23 @@ std::vector<TargetInfo> AvailableTargets() {
   return result;
 }
 
+std::vector<std::string> CompiledModel::entry_points() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : impl_->entries) names.push_back(entry.name);
+  return names;
+}
+
 CompiledModel::CompiledModel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 std::vector<NamedType> CompiledModel::inputs() const { return NamedTypes(graph(), graph().inputs); }
 std::vector<NamedType> CompiledModel::outputs() const {
   return NamedTypes(graph(), graph().outputs);
 }
-const Graph& CompiledModel::graph() const { return impl_->program.graph; }
+const Graph& CompiledModel::graph() const { return impl_->main().program.graph; }
 const ModelInfo& CompiledModel::info() const { return impl_->info; }
-const PlanProblem& CompiledModel::problem() const { return impl_->program.problem; }
-const Plan& CompiledModel::plan() const { return impl_->plan; }
-const std::vector<PassRun>& CompiledModel::pass_runs() const { return impl_->pass_runs; }
+const PlanProblem& CompiledModel::problem() const { return impl_->main().program.problem; }
+const Plan& CompiledModel::plan() const { return impl_->main().plan; }
+const std::vector<PassRun>& CompiledModel::pass_runs() const { return impl_->main().pass_runs; }
 
 std::string CompiledModel::Report(ReportFormat format, const ReportOptions& options) const {
   const MemoryReport report = ReportOf(*impl_, options.reproducible);
@@ -117,7 +141,7 @@ absl::StatusOr<std::vector<EmittedFile>> CompiledModel::Emit(EmitOptions options
   if (provenance.tool_version.empty()) provenance.tool_version = Version();
   if (provenance.model_sha256.empty()) provenance.model_sha256 = impl_->info.sha256;
   if (provenance.opset == 0) provenance.opset = static_cast<int32_t>(MainOpset(impl_->info));
-  return EmitCode(impl_->program, impl_->plan, options);
+  return EmitCode(impl_->main().program, impl_->main().plan, options);
 }
 
 absl::StatusOr<std::string> CompiledModel::ExportOnnx() const {
@@ -125,24 +149,100 @@ absl::StatusOr<std::string> CompiledModel::ExportOnnx() const {
 }
 
 absl::StatusOr<std::vector<Tensor>> CompiledModel::Run(std::span<const Tensor> inputs) const {
-  return Replay(impl_->program, impl_->plan, inputs, {.poison = true});
+  return Replay(impl_->main().program, impl_->main().plan, inputs, {.poison = true});
 }
+
+absl::StatusOr<std::vector<NamedType>> CompiledModel::InputsOf(std::string_view name) const {
+  ASSIGN_OR_RETURN(const Entry* entry, impl_->Find(name));
+  return NamedTypes(entry->program.graph, entry->program.graph.inputs);
+}
+
+absl::StatusOr<std::vector<NamedType>> CompiledModel::OutputsOf(std::string_view name) const {
+  ASSIGN_OR_RETURN(const Entry* entry, impl_->Find(name));
+  return NamedTypes(entry->program.graph, entry->program.graph.outputs);
+}
+
+absl::StatusOr<std::vector<Tensor>> CompiledModel::RunEntry(std::string_view name,
+                                                            std::span<const Tensor> inputs,
+                                                            StateMap& states) const {
+  ASSIGN_OR_RETURN(const Entry* entry, impl_->Find(name));
+  const Graph& graph = entry->program.graph;
+  const auto name_of = [&](const State& state) -> const std::string& {
+    return graph.values[static_cast<size_t>(state.in)].name;
+  };
+  std::vector<Tensor> data;
+  for (const State& state : graph.states) {
+    const auto it = states.find(name_of(state));
+    data.push_back(it == states.end() ? state.initial : it->second);
+  }
+  ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
+                   Replay(entry->program, entry->plan, inputs, {.poison = true, .states = &data}));
+  for (size_t i = 0; i < data.size(); ++i) {
+    states.insert_or_assign(name_of(graph.states[i]), std::move(data[i]));
+  }
+  return outputs;
+}
+
+namespace {
+
+struct NamedGraph {
+  std::string name;
+  Graph graph;
+};
+
+// Passes that put an activation or a sum into the kernel before it. Gradient rules are of single
+// operators, so that these passes run on the whole step only.
+PassOptions WithoutFusion(PassOptions options) {
+  for (const char* pass : {"fuse-residual-add", "fuse-activations"}) options.off.push_back(pass);
+  return options;
+}
+
+absl::StatusOr<std::vector<NamedGraph>> MakeGraphs(const CompileOptions& options,
+                                                   LoadedModel model) {
+  std::vector<NamedGraph> graphs;
+  if (!options.train) {
+    graphs.push_back({"run", std::move(model.graph)});
+    return graphs;
+  }
+  ASSIGN_OR_RETURN(ForwardGraphs forward, MakeForwardGraphs(*options.train, model.info.initializers,
+                                                            std::move(model.graph)));
+  RETURN_IF_ERROR(OptimizeGraph(WithoutFusion(options.passes), forward.training).status());
+  RETURN_IF_ERROR(OptimizeGraph(WithoutFusion(options.passes), forward.inference).status());
+  ASSIGN_OR_RETURN(TrainingGraphs training, MakeTrainingGraphs(*options.train, std::move(forward)));
+  graphs.push_back({"train_step", std::move(training.step)});
+  graphs.push_back({"infer", std::move(training.inference)});
+  if (training.gradients) graphs.push_back({"gradients", *std::move(training.gradients)});
+  return graphs;
+}
+
+absl::StatusOr<Entry> MakeEntry(NamedGraph named, const Target& target, const Planner& planner,
+                                const CompileOptions& options) {
+  Entry entry;
+  entry.name = std::move(named.name);
+  ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, named.graph));
+  ASSIGN_OR_RETURN(entry.program, BuildProgram(std::move(named.graph), target,
+                                               {.io_in_arena = options.io_in_arena}));
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
+  entry.planning_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return entry;
+}
+
+}  // namespace
 
 absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptions& options) {
   auto impl = std::make_shared<CompiledModel::Impl>();
-  impl->info = std::move(model.info);
+  impl->info = model.info;
+  impl->planner = options.planner;
   ASSIGN_OR_RETURN(const Target target, ResolveTarget(options.target));
   ASSIGN_OR_RETURN(const std::unique_ptr<Planner> planner, MakePlanner(options.planner));
-  ASSIGN_OR_RETURN(impl->pass_runs, OptimizeGraph(options.passes, model.graph));
-  ASSIGN_OR_RETURN(impl->program, BuildProgram(std::move(model.graph), target,
-                                               {.io_in_arena = options.io_in_arena}));
-
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(impl->plan, planner->Run(impl->program.problem, options.budget));
-  impl->planning_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  impl->planner = options.planner;
-  if (options.arena_limit_bytes && impl->plan.arena_bytes > *options.arena_limit_bytes) {
+  ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, MakeGraphs(options, std::move(model)));
+  for (NamedGraph& graph : graphs) {
+    ASSIGN_OR_RETURN(Entry entry, MakeEntry(std::move(graph), target, *planner, options));
+    impl->entries.push_back(std::move(entry));
+  }
+  if (options.arena_limit_bytes && impl->main().plan.arena_bytes > *options.arena_limit_bytes) {
     return TooLarge(*impl, *options.arena_limit_bytes);
   }
   return CompiledModel(std::move(impl));

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "common.h"
 #include "support/status_macros.h"
+#include "train_options.h"
 
 namespace onnx_memplan::cli {
 namespace {
@@ -15,6 +16,7 @@ struct CompileArguments {
   ModelArguments model;
   PlannerArguments planner;
   OutputArguments output;
+  TrainArguments train;
   std::string emit;
   std::vector<std::string> reports;
   std::string arena_limit;
@@ -70,6 +72,7 @@ void AddOptions(CLI::App& app, CompileArguments& arguments) {
   app.add_option("--emit-onnx", arguments.emit_onnx, "Write the optimised graph as ONNX")
       ->type_name("FILE.onnx");
   AddPlannerOptions(app, arguments.planner);
+  AddTrainOptions(app, arguments.train);
   app.add_flag("--reproducible", arguments.reproducible,
                "Leave times out of reports, so that equal runs give equal files");
   app.add_flag("--list-passes", arguments.list_passes, "List the graph passes and stop");
@@ -99,7 +102,7 @@ std::string OptionsText(const CompileArguments& arguments) {
   for (const std::string& pass : arguments.model.passes_off) {
     absl::StrAppend(&text, " --no-pass ", pass);
   }
-  return text;
+  return text + TrainOptionsText(arguments.train);
 }
 
 absl::StatusOr<EmitOptions> MakeEmitOptions(const CompileArguments& arguments,
@@ -162,6 +165,7 @@ absl::Status RunCompile(const CompileArguments& arguments) {
   ASSIGN_OR_RETURN(CompileOptions options,
                    MakeCompileOptions(arguments.model, arguments.planner, arguments.output));
   options.io_in_arena = arguments.io == "arena";
+  ASSIGN_OR_RETURN(options.train, MakeTrainOptions(arguments.train));
   if (!arguments.arena_limit.empty()) {
     ASSIGN_OR_RETURN(options.arena_limit_bytes, ParseBytes(arguments.arena_limit));
   }
