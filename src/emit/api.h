@@ -88,7 +88,7 @@ struct Api {
   // Behind the states: this number, once they are set; it differs from network to network.
   int64_t mark_offset() const { return states.bytes; }
   uint32_t mark() const;
-  int64_t state_bytes() const { return has_states() ? mark_offset() + 4 : 0; }
+  int64_t state_bytes() const { return states.block_bytes(); }
 };
 
 // InvalidArgument for a stem or name that cannot be one, and for states that the first entry point

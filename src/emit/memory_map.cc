@@ -72,15 +72,17 @@ std::string RenderMemoryMap(const Program& program, const Plan& plan) {
   return text;
 }
 
-std::string RenderStateMap(const StateLayout& states, int64_t block_bytes) {
-  std::string text = absl::StrCat("// States: ", block_bytes, " bytes that outlive a call.\n",
-                                  "//\n//     offset      bytes  kind       what\n");
+std::string RenderStateMap(const StateLayout& states) {
+  std::string text =
+      absl::StrCat("// States: ", states.block_bytes(), " bytes that outlive a call.\n",
+                   "//\n//     offset      bytes  kind       what\n");
   for (const PlacedState& state : states.states) {
     absl::StrAppendFormat(&text, "// %10d %10d  %-9s  %s\n", state.byte_offset, state.type.Bytes(),
                           StateKindName(state.kind), ForComment(state.name, 60));
   }
-  absl::StrAppendFormat(&text, "// %10d %10d  %-9s  %s\n", states.bytes, block_bytes - states.bytes,
-                        "mark", "says that the states are set");
+  absl::StrAppendFormat(&text, "// %10d %10d  %-9s  %s\n", states.bytes,
+                        states.block_bytes() - states.bytes, "mark",
+                        "says that the states are set");
   return text;
 }
 

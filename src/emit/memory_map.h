@@ -15,9 +15,8 @@ namespace onnx_memplan {
 // included) that it must keep its bytes for.
 std::string RenderMemoryMap(const Program& program, const Plan& plan);
 
-// The same for states, which have no steps: one line for each, by offset. `block_bytes`: with the
-// mark behind them.
-std::string RenderStateMap(const StateLayout& states, int64_t block_bytes);
+// The same for states, which have no steps: one line for each, by offset.
+std::string RenderStateMap(const StateLayout& states);
 
 }  // namespace onnx_memplan
 

@@ -161,7 +161,7 @@ void AppendMaps(const Api& api, std::span<const EntryPoint> entries, std::string
     out += RenderMemoryMap(*entry.program, *entry.plan);
     if (entries.size() > 1) out += "//\n";
   }
-  if (api.has_states()) absl::StrAppend(&out, RenderStateMap(api.states, api.state_bytes()));
+  if (api.has_states()) absl::StrAppend(&out, RenderStateMap(api.states));
 }
 
 void AppendMemory(const Api& api, const EmitOptions& options, const EmittedConstants& constants,

@@ -31,6 +31,8 @@ struct StateLayout {
   int64_t bytes = 0;                // one past the last state; a multiple of 4 when there is one
   int64_t alignment = 1;            // of the block
 
+  // With the mark that generated code keeps behind the states, see emit/; 0: there are none.
+  int64_t block_bytes() const { return states.empty() ? 0 : bytes + 4; }
   const PlacedState* Find(std::string_view name) const;  // nullptr: no such state
 };
 

@@ -46,6 +46,24 @@ Json StepJson(const ReportStep& step) {
           {"macs", step.macs}};
 }
 
+Json StateJson(const ReportState& state) {
+  return {{"name", state.name},        {"dtype", std::string(DTypeName(state.type.dtype))},
+          {"shape", state.type.shape}, {"bytes", state.type.Bytes()},
+          {"offset", state.offset},    {"kind", state.kind}};
+}
+
+Json EntryPointJson(const ReportEntryPoint& entry) {
+  Json json = {{"name", entry.name},
+               {"steps", entry.steps},
+               {"arena_bytes", entry.arena_bytes},
+               {"lower_bound_bytes", entry.lower_bound_bytes},
+               {"proven_optimal", entry.proven_optimal},
+               {"method", entry.method},
+               {"macs", entry.macs}};
+  if (entry.planning_seconds.has_value()) json["planning_seconds"] = *entry.planning_seconds;
+  return json;
+}
+
 }  // namespace
 
 std::string RenderJson(const MemoryReport& report) {
@@ -65,6 +83,7 @@ std::string RenderJson(const MemoryReport& report) {
                {"peak_step", report.peak_step},
                {"weights_bytes", report.weights_bytes},
                {"persistent_bytes", report.persistent_bytes},
+               {"shared_arena_bytes", report.shared_arena_bytes()},
                {"input_bytes", report.input_bytes()},
                {"output_bytes", report.output_bytes()},
                {"macs", report.macs},
@@ -82,6 +101,12 @@ std::string RenderJson(const MemoryReport& report) {
                             {"bytes", alive.bytes},
                             {"offset", alive.offset},
                             {"why", alive.why}});
+  }
+  json["states"] = Json::array();
+  for (const ReportState& state : report.states) json["states"].push_back(StateJson(state));
+  json["entry_points"] = Json::array();
+  for (const ReportEntryPoint& entry : report.entry_points) {
+    json["entry_points"].push_back(EntryPointJson(entry));
   }
   // Names come from the file and need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "plan/liveness.h"
+#include "plan_build/state_layout.h"
 
 namespace onnx_memplan {
 namespace {
@@ -24,7 +25,6 @@ class ReportMaker {
     FillSteps(report);
     FillTensors(report);
     FillPeak(report);
-    report.weights_bytes = WeightsBytes();
     report.inputs = Ports(graph_.inputs);
     report.outputs = Ports(graph_.outputs);
   }
@@ -80,6 +80,10 @@ class ReportMaker {
     };
     if (contains(graph_.inputs)) return "input";
     if (contains(graph_.outputs)) return "output";
+    if (location.kind == Location::Kind::kState) {
+      if (id == graph_.states[Index(location.index)].in) return "state";
+      return is_view_[Index(id)] ? "view" : "update";
+    }
     if (location.kind != Location::Kind::kArena) return "view";
     const Storage& storage = program_.problem.storages[Index(location.index)];
     if (storage.name == graph_.values[Index(id)].name) return "activation";
@@ -164,35 +168,63 @@ class ReportMaker {
                      [](const ReportAlive& a, const ReportAlive& b) { return a.bytes > b.bytes; });
   }
 
-  // Constants that steps read, each data block once.
-  int64_t WeightsBytes() const {
-    std::set<const std::byte*> seen;
-    int64_t bytes = 0;
-    const auto add = [&](const Tensor& tensor) {
-      if (seen.insert(tensor.data()).second) bytes += tensor.Bytes();
-    };
-    for (const ProgramStep& step : program_.steps) {
-      const Node& node = graph_.nodes[Index(step.node)];
-      for (const KernelCall& call : step.lowering.calls) {
-        for (const KernelArg& arg : call.args) {
-          if (arg.kind == KernelArg::Kind::kConstant) add(call.constants[Index(arg.index)]);
-          if (arg.kind != KernelArg::Kind::kInput) continue;
-          const Location& location = program_.locations[Index(node.inputs[Index(arg.index)])];
-          if (location.kind == Location::Kind::kConstant) {
-            add(*graph_.values[Index(location.index)].constant);
-          }
-        }
-      }
-    }
-    return bytes;
-  }
-
   const Program& program_;
   const Graph& graph_;
   const Plan& plan_;
   const std::vector<StepSpan> spans_;
   std::vector<bool> is_view_;  // by value: no step writes it
 };
+
+// Constants that steps read, each data block once.
+int64_t WeightsBytes(std::span<const ReportEntry> entries) {
+  std::set<const std::byte*> seen;
+  int64_t bytes = 0;
+  const auto add = [&](const Tensor& tensor) {
+    if (seen.insert(tensor.data()).second) bytes += tensor.Bytes();
+  };
+  const auto add_argument = [&](const Program& program, const Node& node, const KernelCall& call,
+                                const KernelArg& arg) {
+    if (arg.kind == KernelArg::Kind::kConstant) add(call.constants[Index(arg.index)]);
+    if (arg.kind != KernelArg::Kind::kInput) return;
+    const ValueId input = node.inputs[Index(arg.index)];
+    if (input == kNoValue) return;
+    const Location& location = program.locations[Index(input)];
+    if (location.kind == Location::Kind::kConstant) {
+      add(*program.graph.values[Index(location.index)].constant);
+    }
+  };
+  for (const ReportEntry& entry : entries) {
+    for (const ProgramStep& step : entry.program->steps) {
+      const Node& node = entry.program->graph.nodes[Index(step.node)];
+      for (const KernelCall& call : step.lowering.calls) {
+        for (const KernelArg& arg : call.args) add_argument(*entry.program, node, call, arg);
+      }
+    }
+  }
+  return bytes;
+}
+
+ReportEntryPoint Summary(const ReportEntry& entry) {
+  ReportEntryPoint summary;
+  summary.name = entry.name;
+  summary.method = entry.plan->method;
+  summary.arena_bytes = entry.plan->arena_bytes;
+  summary.lower_bound_bytes = entry.plan->lower_bound;
+  summary.proven_optimal = entry.plan->proven_optimal;
+  summary.steps = static_cast<int64_t>(entry.plan->order.size());
+  for (const ProgramStep& step : entry.program->steps) summary.macs += step.lowering.macs;
+  summary.planning_seconds = entry.planning_seconds;
+  return summary;
+}
+
+void FillStates(const Program& program, MemoryReport& report) {
+  const StateLayout layout = LayOutStates(program.graph, program.target.arena_alignment);
+  report.persistent_bytes = layout.block_bytes();
+  for (const PlacedState& state : layout.states) {
+    report.states.push_back(
+        {state.name, state.type, state.byte_offset, std::string(StateKindName(state.kind))});
+  }
+}
 
 int64_t TotalBytes(const std::vector<ReportPort>& ports) {
   int64_t bytes = 0;
@@ -205,19 +237,36 @@ int64_t TotalBytes(const std::vector<ReportPort>& ports) {
 int64_t MemoryReport::input_bytes() const { return TotalBytes(inputs); }
 int64_t MemoryReport::output_bytes() const { return TotalBytes(outputs); }
 
-MemoryReport MakeReport(const Program& program, const Plan& plan, ReportModel model,
-                        std::string planner, std::optional<double> planning_seconds) {
+int64_t MemoryReport::shared_arena_bytes() const {
+  int64_t bytes = arena_bytes;
+  for (const ReportEntryPoint& entry : entry_points) bytes = std::max(bytes, entry.arena_bytes);
+  return bytes;
+}
+
+MemoryReport MakeReport(std::span<const ReportEntry> entries, ReportModel model,
+                        std::string planner) {
+  const ReportEntry& first = entries.front();
   MemoryReport report;
   report.model = std::move(model);
-  report.target = program.target.name;
+  report.target = first.program->target.name;
   report.planner = std::move(planner);
-  report.method = plan.method;
-  report.arena_bytes = plan.arena_bytes;
-  report.lower_bound_bytes = plan.lower_bound;
-  report.proven_optimal = plan.proven_optimal;
-  report.planning_seconds = planning_seconds;
-  ReportMaker(program, plan).Fill(report);
+  report.method = first.plan->method;
+  report.arena_bytes = first.plan->arena_bytes;
+  report.lower_bound_bytes = first.plan->lower_bound;
+  report.proven_optimal = first.plan->proven_optimal;
+  report.planning_seconds = first.planning_seconds;
+  ReportMaker(*first.program, *first.plan).Fill(report);
+  report.weights_bytes = WeightsBytes(entries);
+  FillStates(*first.program, report);
+  for (const ReportEntry& entry : entries) report.entry_points.push_back(Summary(entry));
   return report;
+}
+
+MemoryReport MakeReport(const Program& program, const Plan& plan, ReportModel model,
+                        std::string planner, std::optional<double> planning_seconds) {
+  const ReportEntry run = {
+      .program = &program, .plan = &plan, .planning_seconds = planning_seconds};
+  return MakeReport({&run, 1}, std::move(model), std::move(planner));
 }
 
 }  // namespace onnx_memplan

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct ReportTensor {
   std::optional<int32_t> first_step;
   std::optional<int32_t> last_step;
   // "activation"; "view" (bytes of another tensor); "part" (made inside a concatenation); "input"
-  // and "output" (graph inputs and outputs, wherever they live).
+  // and "output" (graph inputs and outputs, wherever they live); "state" (what outlives the run)
+  // and "update" (made over a state).
   std::string kind;
 };
 
@@ -61,6 +63,27 @@ struct ReportPort {
   TensorType type;
 };
 
+// A tensor that outlives the run.
+struct ReportState {
+  std::string name;
+  TensorType type;
+  int64_t offset = 0;  // in the block of states
+  std::string kind;    // "parameter", "statistic", "optimizer"
+};
+
+// One of the functions that share the arena.
+struct ReportEntryPoint {
+  std::string name;  // "run", "train_step", ...
+  std::string method;
+  int64_t arena_bytes = 0;
+  int64_t lower_bound_bytes = 0;
+  bool proven_optimal = false;
+  int64_t steps = 0;
+  int64_t macs = 0;
+  std::optional<double> planning_seconds;
+};
+
+// Of the first entry point, where nothing else is said.
 struct MemoryReport {
   ReportModel model;
   std::string target;
@@ -70,20 +93,35 @@ struct MemoryReport {
   int64_t lower_bound_bytes = 0;
   bool proven_optimal = false;
   int32_t peak_step = 0;
-  int64_t weights_bytes = 0;
-  int64_t persistent_bytes = 0;
+  int64_t weights_bytes = 0;     // constants of all entry points
+  int64_t persistent_bytes = 0;  // the block of states
   int64_t macs = 0;
   std::optional<double> planning_seconds;
   std::vector<ReportPort> inputs;  // in the order of the generated function's arguments
   std::vector<ReportPort> outputs;
-  std::vector<ReportTensor> tensors;  // by first step, then offset
-  std::vector<ReportStep> steps;      // in order of execution
-  std::vector<ReportAlive> peak;      // what is alive at peak_step, largest first
+  std::vector<ReportTensor> tensors;           // by first step, then offset
+  std::vector<ReportStep> steps;               // in order of execution
+  std::vector<ReportAlive> peak;               // what is alive at peak_step, largest first
+  std::vector<ReportState> states;             // by offset
+  std::vector<ReportEntryPoint> entry_points;  // all
 
   int64_t input_bytes() const;
   int64_t output_bytes() const;
+  // The arena that all entry points share: the largest of theirs.
+  int64_t shared_arena_bytes() const;
 };
 
+// What MakeReport takes of an entry point.
+struct ReportEntry {
+  std::string name = "run";
+  const Program* program = nullptr;
+  const Plan* plan = nullptr;
+  std::optional<double> planning_seconds = std::nullopt;
+};
+
+// `entries` is not empty; the first one is reported in full.
+MemoryReport MakeReport(std::span<const ReportEntry> entries, ReportModel model,
+                        std::string planner);
 MemoryReport MakeReport(const Program& program, const Plan& plan, ReportModel model,
                         std::string planner, std::optional<double> planning_seconds);
 

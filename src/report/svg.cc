@@ -74,10 +74,12 @@ class MemoryMap {
 
   void Title() {
     absl::StrAppendFormat(
-        &svg_, "<text x=\"%.0f\" y=\"20\" font-size=\"15\">%s: arena %d bytes, %s</text>\n", kLeft,
-        Escaped(report_.model.name), report_.arena_bytes,
+        &svg_, "<text x=\"%.0f\" y=\"20\" font-size=\"15\">%s: arena %d bytes, %s%s</text>\n",
+        kLeft, Escaped(report_.model.name), report_.arena_bytes,
         report_.proven_optimal ? std::string("proven minimal")
-                               : absl::StrCat("lower bound ", report_.lower_bound_bytes, " bytes"));
+                               : absl::StrCat("lower bound ", report_.lower_bound_bytes, " bytes"),
+        report_.states.empty() ? std::string()
+                               : absl::StrCat("; states ", report_.persistent_bytes, " bytes"));
   }
 
   void PeakColumn() {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "onnx_memplan/emit.h"
 #include "report/memory_report.h"
 
@@ -23,15 +24,50 @@ std::string Shortened(const std::string& text, size_t width) {
   return text.size() <= width ? text : absl::StrCat("...", text.substr(text.size() - width + 3));
 }
 
-std::string Proof(const MemoryReport& report) {
-  if (report.proven_optimal) return "proven minimal";
-  const double gap = report.lower_bound_bytes == 0
-                         ? 100.0
-                         : 100.0 *
-                               static_cast<double>(report.arena_bytes - report.lower_bound_bytes) /
-                               static_cast<double>(report.lower_bound_bytes);
+std::string Proof(int64_t arena_bytes, int64_t bound_bytes, bool proven_optimal) {
+  if (proven_optimal) return "proven minimal";
+  const double gap = bound_bytes == 0 ? 100.0
+                                      : 100.0 * static_cast<double>(arena_bytes - bound_bytes) /
+                                            static_cast<double>(bound_bytes);
   return absl::StrFormat("at most %.2f %% above the minimum (bound %s B)", gap,
-                         Grouped(report.lower_bound_bytes));
+                         Grouped(bound_bytes));
+}
+
+// "parameters 1,234 B, optimizer 2,468 B".
+std::string StateSums(const MemoryReport& report) {
+  std::vector<std::string> sums;
+  for (const char* kind : {"parameter", "statistic", "optimizer"}) {
+    int64_t bytes = 0;
+    for (const ReportState& state : report.states) {
+      if (state.kind == kind) bytes += state.type.Bytes();
+    }
+    if (bytes > 0) sums.push_back(absl::StrCat(kind, " ", Grouped(bytes), " B"));
+  }
+  return absl::StrJoin(sums, ", ");
+}
+
+// Where there are several.
+void AppendEntryPoints(const MemoryReport& report, std::string* text) {
+  if (report.entry_points.size() < 2) return;
+  absl::StrAppendFormat(text,
+                        "\nFunctions that share an arena of %s B; the first one is reported:\n",
+                        Grouped(report.shared_arena_bytes()));
+  for (const ReportEntryPoint& entry : report.entry_points) {
+    absl::StrAppendFormat(text, "  %-12s %14s B  %5d steps %16s MACs  %s\n", entry.name,
+                          Grouped(entry.arena_bytes), entry.steps, Grouped(entry.macs),
+                          Proof(entry.arena_bytes, entry.lower_bound_bytes, entry.proven_optimal));
+  }
+}
+
+void AppendStates(const MemoryReport& report, std::string* text) {
+  if (report.states.empty()) return;
+  absl::StrAppendFormat(text, "\n%14s %14s  %-10s %-26s %s\n", "offset", "bytes", "kind", "type",
+                        "state");
+  for (const ReportState& state : report.states) {
+    absl::StrAppendFormat(text, "%14s %14s  %-10s %-26s %s\n", Grouped(state.offset),
+                          Grouped(state.type.Bytes()), state.kind,
+                          Shortened(state.type.ToString(), 26), Shortened(state.name, 48));
+  }
 }
 
 void AppendSteps(const MemoryReport& report, std::string* text) {
@@ -45,13 +81,17 @@ void AppendSteps(const MemoryReport& report, std::string* text) {
   }
 }
 
+std::string Where(const ReportTensor& tensor) {
+  if (tensor.offset) return Grouped(*tensor.offset);
+  return tensor.kind == "state" || tensor.kind == "update" ? "state" : "caller";
+}
+
 void AppendTensors(const MemoryReport& report, std::string* text) {
   absl::StrAppendFormat(text, "\n%14s %14s %13s  %-10s %-26s %s\n", "offset", "bytes", "steps",
                         "kind", "type", "tensor");
   for (const ReportTensor& tensor : report.tensors) {
     absl::StrAppendFormat(
-        text, "%14s %14s %13s  %-10s %-26s %s\n",
-        tensor.offset ? Grouped(*tensor.offset) : "caller", Grouped(tensor.bytes),
+        text, "%14s %14s %13s  %-10s %-26s %s\n", Where(tensor), Grouped(tensor.bytes),
         tensor.first_step ? absl::StrFormat("%d-%d", *tensor.first_step, *tensor.last_step) : "",
         tensor.kind, Shortened(tensor.type.ToString(), 26), Shortened(tensor.name, 48));
   }
@@ -63,10 +103,11 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
   std::string text = absl::StrFormat("%s: %d steps for %s\n", report.model.name,
                                      report.steps.size(), report.target);
   absl::StrAppendFormat(&text, "  arena      %14s B  %s\n", Grouped(report.arena_bytes),
-                        Proof(report));
+                        Proof(report.arena_bytes, report.lower_bound_bytes, report.proven_optimal));
   absl::StrAppendFormat(&text, "  weights    %14s B\n", Grouped(report.weights_bytes));
   if (report.persistent_bytes > 0) {
-    absl::StrAppendFormat(&text, "  persistent %14s B\n", Grouped(report.persistent_bytes));
+    absl::StrAppendFormat(&text, "  persistent %14s B  %s\n", Grouped(report.persistent_bytes),
+                          StateSums(report));
   }
   absl::StrAppendFormat(&text, "  inputs     %14s B\n  outputs    %14s B\n  MACs       %14s\n",
                         Grouped(report.input_bytes()), Grouped(report.output_bytes()),
@@ -75,6 +116,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
   absl::StrAppendFormat(&text, "  planner    %s: %s", report.planner, report.method);
   if (report.planning_seconds) absl::StrAppendFormat(&text, ", %.3f s", *report.planning_seconds);
   absl::StrAppend(&text, "\n");
+  AppendEntryPoints(report, &text);
   if (!report.steps.empty()) {
     const ReportStep& peak = report.steps[static_cast<size_t>(report.peak_step)];
     absl::StrAppendFormat(&text, "\nThe peak is step %d, %s '%s'. Alive there:\n", peak.index,
@@ -87,6 +129,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
   if (all_steps) {
     AppendSteps(report, &text);
     AppendTensors(report, &text);
+    AppendStates(report, &text);
   }
   return text;
 }

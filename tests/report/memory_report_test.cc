@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+
+#include "testing/training_graph.h"
 
 namespace onnx_memplan {
 namespace {
@@ -110,6 +113,64 @@ TEST(MemoryReport, TextGroupsDigitsAndStatesTheProof) {
   report.proven_optimal = false;
   report.lower_bound_bytes = 1000000;
   EXPECT_THAT(RenderText(report, false), HasSubstr("at most 23.46 % above the minimum"));
+}
+
+Planned PlannedGraph(const Graph& graph) {
+  absl::StatusOr<Program> program = BuildProgram(graph, BuiltinTargets().front(), {});
+  EXPECT_TRUE(program.ok()) << program.status();
+  absl::StatusOr<Plan> plan = (*MakePlanner("auto"))->Run(program->problem, {});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return {*std::move(program), *std::move(plan)};
+}
+
+MemoryReport TrainingReport() {
+  const Planned step = PlannedGraph(testing::TrainStepGraph());
+  const Planned infer = PlannedGraph(testing::InferGraph());
+  const std::vector<ReportEntry> entries = {
+      {.name = "train_step", .program = &step.program, .plan = &step.plan},
+      {.name = "infer", .program = &infer.program, .plan = &infer.plan}};
+  ReportModel model;
+  model.name = "net";
+  return MakeReport(entries, model, "auto");
+}
+
+TEST(MemoryReport, ListsStatesAndEntryPoints) {
+  const auto json = nlohmann::json::parse(RenderJson(TrainingReport()));
+  EXPECT_EQ(json["persistent_bytes"], 40);
+  ASSERT_EQ(json["states"].size(), 3);
+  EXPECT_EQ(json["states"][2]["name"], "m");
+  EXPECT_EQ(json["states"][2]["kind"], "optimizer");
+  EXPECT_EQ(json["states"][2]["offset"], 24);
+  EXPECT_EQ(json["states"][2]["bytes"], 12);
+  EXPECT_EQ(json["states"][2]["shape"], nlohmann::json({3, 1}));
+  ASSERT_EQ(json["entry_points"].size(), 2);
+  EXPECT_EQ(json["entry_points"][0]["name"], "train_step");
+  EXPECT_EQ(json["entry_points"][0]["arena_bytes"], json["arena_bytes"]);
+  EXPECT_EQ(json["entry_points"][1]["arena_bytes"], 0);
+  EXPECT_EQ(json["entry_points"][1]["proven_optimal"], true);
+  EXPECT_EQ(json["entry_points"][1]["steps"], 1);
+  EXPECT_EQ(json["shared_arena_bytes"], json["arena_bytes"]);
+
+  const auto plain = nlohmann::json::parse(RenderJson(ReportOf(MakePlanned())));
+  EXPECT_EQ(plain["states"].size(), 0);
+  EXPECT_EQ(plain["entry_points"][0]["name"], "run");
+}
+
+TEST(MemoryReport, TensorsOfStatesAreNoActivations) {
+  std::map<std::string, std::string> kinds;
+  for (const ReportTensor& tensor : TrainingReport().tensors) kinds[tensor.name] = tensor.kind;
+  EXPECT_EQ(kinds["W"], "state");
+  EXPECT_EQ(kinds["next_W"], "update");
+  EXPECT_EQ(kinds["W_row"], "view");
+  EXPECT_EQ(kinds["g"], "activation");
+}
+
+TEST(MemoryReport, TextHasStatesAndEntryPoints) {
+  const std::string text = RenderText(TrainingReport(), true);
+  EXPECT_THAT(text, HasSubstr("parameter 12 B, statistic 4 B, optimizer 12 B"));
+  EXPECT_THAT(text, HasSubstr("  infer                     0 B      1 steps"));
+  EXPECT_THAT(RenderSvg(TrainingReport()), HasSubstr("; states 40 bytes</text>"));
+  EXPECT_THAT(RenderText(ReportOf(MakePlanned()), true), Not(HasSubstr("Functions")));
 }
 
 }  // namespace
