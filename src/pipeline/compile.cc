@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autodiff/optimizer.h"
 #include "autodiff/training.h"
 #include "emit/emit.h"
 #include "load/export.h"
@@ -25,6 +26,8 @@ struct Entry {
   Program program;
   Plan plan;
   double planning_seconds = 0;
+  // See EntryPoint.
+  std::vector<std::string> gradient_of;
 };
 
 }  // namespace
@@ -59,16 +62,46 @@ int64_t MainOpset(const ModelInfo& info) {
   return it == info.opset_imports.end() ? 0 : it->second;
 }
 
+const char* SummaryOf(const std::string& entry) {
+  if (entry == "train_step") {
+    return "Trains on one batch: computes the loss and its gradients and updates the parameters.\n"
+           "The loss is that before the update.";
+  }
+  if (entry == "infer") return "Runs the network once, with the parameters as they are.";
+  if (entry == "gradients") {
+    return "Computes the loss and its gradient by each parameter, and updates nothing.";
+  }
+  return "Runs the network once.";
+}
+
+std::vector<EntryPoint> EntryPointsOf(const CompiledModel::Impl& impl) {
+  std::vector<EntryPoint> points;
+  for (const Entry& entry : impl.entries) {
+    EntryPoint point = {.suffix = entry.name, .program = &entry.program, .plan = &entry.plan};
+    point.summary = SummaryOf(entry.name);
+    if (entry.name == "train_step") point.by_value = {kLearningRate};
+    point.gradient_of = entry.gradient_of;
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {
   ReportModel model = {.name = impl.main().program.graph.name,
                        .sha256 = impl.info.sha256,
                        .producer = impl.info.producer,
                        .ir_version = impl.info.ir_version,
                        .opset = MainOpset(impl.info)};
-  MemoryReport report =
-      MakeReport(impl.main().program, impl.main().plan, std::move(model), impl.planner,
-                 reproducible ? std::nullopt : std::optional<double>(impl.main().planning_seconds));
-  report.weights_bytes = EmittedWeightsBytes(impl.main().program, impl.main().plan);
+  std::vector<ReportEntry> entries;
+  for (const Entry& entry : impl.entries) {
+    entries.push_back({.name = entry.name,
+                       .program = &entry.program,
+                       .plan = &entry.plan,
+                       .planning_seconds = std::nullopt});
+    if (!reproducible) entries.back().planning_seconds = entry.planning_seconds;
+  }
+  MemoryReport report = MakeReport(entries, std::move(model), impl.planner);
+  report.weights_bytes = EmittedWeightsBytes(EntryPointsOf(impl));
   return report;
 }
 
@@ -141,7 +174,7 @@ absl::StatusOr<std::vector<EmittedFile>> CompiledModel::Emit(EmitOptions options
   if (provenance.tool_version.empty()) provenance.tool_version = Version();
   if (provenance.model_sha256.empty()) provenance.model_sha256 = impl_->info.sha256;
   if (provenance.opset == 0) provenance.opset = static_cast<int32_t>(MainOpset(impl_->info));
-  return EmitCode(impl_->main().program, impl_->main().plan, options);
+  return EmitCode(EntryPointsOf(*impl_), options);
 }
 
 absl::StatusOr<std::string> CompiledModel::ExportOnnx() const {
@@ -188,6 +221,7 @@ namespace {
 struct NamedGraph {
   std::string name;
   Graph graph;
+  std::vector<std::string> gradient_of = {};
 };
 
 // Passes that put an activation or a sum into the kernel before it. Gradient rules are of single
@@ -211,7 +245,11 @@ absl::StatusOr<std::vector<NamedGraph>> MakeGraphs(const CompileOptions& options
   ASSIGN_OR_RETURN(TrainingGraphs training, MakeTrainingGraphs(*options.train, std::move(forward)));
   graphs.push_back({"train_step", std::move(training.step)});
   graphs.push_back({"infer", std::move(training.inference)});
-  if (training.gradients) graphs.push_back({"gradients", *std::move(training.gradients)});
+  if (training.gradients) {
+    std::vector<std::string> gradient_of = {""};  // the loss is none
+    gradient_of.insert(gradient_of.end(), training.parameters.begin(), training.parameters.end());
+    graphs.push_back({"gradients", *std::move(training.gradients), std::move(gradient_of)});
+  }
   return graphs;
 }
 
@@ -219,6 +257,7 @@ absl::StatusOr<Entry> MakeEntry(NamedGraph named, const Target& target, const Pl
                                 const CompileOptions& options) {
   Entry entry;
   entry.name = std::move(named.name);
+  entry.gradient_of = std::move(named.gradient_of);
   ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, named.graph));
   ASSIGN_OR_RETURN(entry.program, BuildProgram(std::move(named.graph), target,
                                                {.io_in_arena = options.io_in_arena}));
