@@ -24,15 +24,41 @@ inline T VarianceOfRow(int32_t count, const T* x, T mean) {
   return sum / static_cast<T>(count);
 }
 
+// Two sums at once.
+template <class T>
+struct SumPair {
+  T first;
+  T second;
+};
+
+// The sums over `outer` rows of what row_sums(o) gives, joined by blocks so that many rows lose no
+// more digits than one.
+template <class T, class RowSums>
+inline SumPair<T> SumRows(int32_t outer, RowSums row_sums) {
+  constexpr int32_t kBlock = 64;
+  SumPair<T> total = {T(0), T(0)};
+  for (int32_t begin = 0; begin < outer; begin += kBlock) {
+    const int32_t end = outer - begin < kBlock ? outer : begin + kBlock;
+    SumPair<T> block = {T(0), T(0)};
+    for (int32_t o = begin; o < end; ++o) {
+      const SumPair<T> row = row_sums(o);
+      block.first += row.first;
+      block.second += row.second;
+    }
+    total.first += block.first;
+    total.second += block.second;
+  }
+  return total;
+}
+
 // x of outer x channels x inner elements.
 struct BatchNormalizationParams {
   int32_t outer;
   int32_t channels;
   int32_t inner;
   float epsilon;
-  float momentum;  // weight of the old running statistics; training only
 };
-MEMPLAN_FIELDS(BatchNormalizationParams, outer, channels, inner, epsilon, momentum);
+MEMPLAN_FIELDS(BatchNormalizationParams, outer, channels, inner, epsilon);
 
 // y = x * scale[c] + shift[c].
 template <class T>
@@ -68,41 +94,62 @@ MEMPLAN_KERNEL void BatchNormalization(const BatchNormalizationParams& p, const 
   }
 }
 
+// BatchNormalization in training: see BatchNormalizationTraining.
+struct BatchTrainingParams {
+  int32_t outer;
+  int32_t channels;
+  int32_t inner;
+  float epsilon;
+  float momentum;    // weight of the old running statistics
+  int32_t unbiased;  // 1: the running variance takes in the unbiased one
+};
+MEMPLAN_FIELDS(BatchTrainingParams, outer, channels, inner, epsilon, momentum, unbiased);
+
 // The same with the statistics of x itself, which also enter the running ones: new = old * momentum
-// + current * (1 - momentum). y may lie over x; running_mean and running_variance over mean and
-// variance. Either may be null.
+// + current * (1 - momentum), and are saved for the gradient. y may lie over x; running_mean and
+// running_variance over mean and variance. Any result but y may be null.
 template <class T>
-MEMPLAN_KERNEL void BatchNormalizationTraining(const BatchNormalizationParams& p, const T* x,
+MEMPLAN_KERNEL void BatchNormalizationTraining(const BatchTrainingParams& p, const T* x,
                                                const T* scale, const T* bias, const T* mean,
                                                const T* variance, T* y, T* running_mean,
-                                               T* running_variance) {
+                                               T* running_variance, T* saved_mean,
+                                               T* saved_inverse) {
   const T count = static_cast<T>(p.outer) * static_cast<T>(p.inner);
   const T momentum = T(p.momentum);
   for (int32_t c = 0; c < p.channels; ++c) {
-    T sum = T(0);
-    for (int32_t o = 0; o < p.outer; ++o) {
-      const T* row = x + (o * p.channels + c) * p.inner;
-      sum += SumElements<T>(p.inner, [row](int32_t i) { return row[i]; });
-    }
-    const T current_mean = sum / count;
-    T squares = T(0);
-    for (int32_t o = 0; o < p.outer; ++o) {
-      const T* row = x + (o * p.channels + c) * p.inner;
-      squares += VarianceOfRow(p.inner, row, current_mean) * static_cast<T>(p.inner);
-    }
+    const auto row_of = [&p, x, c](int32_t o) { return x + (o * p.channels + c) * p.inner; };
+    const T current_mean = SumRows<T>(p.outer,
+                                      [&p, row_of](int32_t o) {
+                                        const T* row = row_of(o);
+                                        const auto element = [row](int32_t i) { return row[i]; };
+                                        return SumPair<T>{SumElements<T>(p.inner, element), T(0)};
+                                      })
+                               .first /
+                           count;
+    const T squares = SumRows<T>(p.outer, [&p, row_of, current_mean](int32_t o) {
+                        const T* row = row_of(o);
+                        const auto square = [row, current_mean](int32_t i) {
+                          return (row[i] - current_mean) * (row[i] - current_mean);
+                        };
+                        return SumPair<T>{SumElements<T>(p.inner, square), T(0)};
+                      }).first;
     const T current_variance = squares / count;
-    const T factor = scale[c] / std::sqrt(current_variance + T(p.epsilon));
+    const T inverse = T(1) / std::sqrt(current_variance + T(p.epsilon));
+    const T factor = scale[c] * inverse;
     const T offset = bias[c] - current_mean * factor;
     for (int32_t o = 0; o < p.outer; ++o) {
       const int32_t row = (o * p.channels + c) * p.inner;
-      for (int32_t i = 0; i < p.inner; ++i) y[row + i] = x[row + i] * factor + offset;
+      for (int32_t i = row; i < row + p.inner; ++i) y[i] = x[i] * factor + offset;
     }
     if (running_mean != nullptr) {
       running_mean[c] = mean[c] * momentum + current_mean * (T(1) - momentum);
     }
     if (running_variance != nullptr) {
-      running_variance[c] = variance[c] * momentum + current_variance * (T(1) - momentum);
+      const T taken = p.unbiased != 0 ? squares / (count - T(1)) : current_variance;
+      running_variance[c] = variance[c] * momentum + taken * (T(1) - momentum);
     }
+    if (saved_mean != nullptr) saved_mean[c] = current_mean;
+    if (saved_inverse != nullptr) saved_inverse[c] = inverse;
   }
 }
 

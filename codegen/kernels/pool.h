@@ -30,6 +30,7 @@ MEMPLAN_FIELDS(PoolParams, planes, in_size, out_size, taps, stride, dilation, pa
 
 // What a pool does with elements: Init, then Add for each, then Finish.
 struct PoolMax {
+  static constexpr bool kAverages = false;
   template <class T>
   static constexpr T Init() {
     return Element<T>::kLowest;
@@ -41,6 +42,7 @@ struct PoolMax {
   }
 };
 struct PoolSum {
+  static constexpr bool kAverages = true;
   template <class T>
   static constexpr T Init() {
     return T(0);
@@ -255,6 +257,16 @@ template <int Lanes>
 MEMPLAN_KERNEL void GlobalMaxPool(const GlobalPoolParams& p, const float* x, float* y) {
   for (int32_t i = 0; i < p.planes; ++i, x += p.volume) {
     y[i] = PoolPlane<Lanes, PoolMax>(x, p.volume);
+  }
+}
+
+// GlobalAveragePool (of PoolSum) or GlobalMaxPool of doubles.
+template <class Pool>
+MEMPLAN_KERNEL void GlobalPoolPlain(const GlobalPoolParams& p, const double* x, double* y) {
+  for (int32_t i = 0; i < p.planes; ++i, x += p.volume) {
+    double result = Pool::template Init<double>();
+    for (int32_t j = 0; j < p.volume; ++j) Pool::Add(result, x[j]);
+    y[i] = Pool::kAverages ? result / p.volume : result;
   }
 }
 

@@ -6,14 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/softmax.h"
 #include "ops/families.h"
+#include "ops/loss_lowering.h"
 #include "ops/reduce_loops.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
-namespace {
 
-absl::StatusOr<kernels::LossReduction> Reduction(const NodeContext& node) {
+absl::StatusOr<kernels::LossReduction> ReadReduction(const NodeContext& node) {
   const std::string name = node.String("reduction", "mean");
   if (name == "none") return kernels::kLossNone;
   if (name == "mean") return kernels::kLossMean;
@@ -21,9 +21,11 @@ absl::StatusOr<kernels::LossReduction> Reduction(const NodeContext& node) {
   return node.Invalid(absl::StrCat("reduction '", name, "' is none of none, mean, sum"));
 }
 
+namespace {
+
 // Inputs: scores of batch x classes x d1 x ..., targets of batch x d1 x ..., weights by class.
 absl::StatusOr<std::vector<TensorType>> InferLoss(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const kernels::LossReduction reduction, Reduction(node));
+  ASSIGN_OR_RETURN(const kernels::LossReduction reduction, ReadReduction(node));
   Shape expected = node.InputShape(0);
   if (expected.size() < 2) return node.Invalid("input 0 must have a class dimension");
   const int64_t classes = expected[1];
@@ -58,7 +60,7 @@ absl::StatusOr<KernelCall> LossCall(const NodeContext& node, KernelArg x) {
   ASSIGN_OR_RETURN(const AxisSplit split, SplitAtAxis(node, node.InputShape(0), 1));
   kernels::ClassLossParams params = {};
   params.ignore_index = node.Int("ignore_index", -1);
-  ASSIGN_OR_RETURN(params.reduction, Reduction(node));
+  ASSIGN_OR_RETURN(params.reduction, ReadReduction(node));
   params.batch = split.outer;
   params.classes = split.count;
   params.inner = split.inner;
@@ -114,6 +116,7 @@ extern const OpDef kNegativeLogLikelihoodLoss = {
     .max_inputs = 3,
     .infer = InferLoss,
     .lower = LowerNegativeLogLikelihood,
+    .gradient = NegativeLogLikelihoodLossGradient,
 };
 
 extern const OpDef kSoftmaxCrossEntropyLoss = {
@@ -124,6 +127,7 @@ extern const OpDef kSoftmaxCrossEntropyLoss = {
     .infer = InferLoss,
     .aliases = LogProbabilitiesInPlace,
     .lower = LowerSoftmaxCrossEntropy,
+    .gradient = SoftmaxCrossEntropyLossGradient,
 };
 
 }  // namespace onnx_memplan

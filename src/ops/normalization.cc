@@ -9,18 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "ops/broadcast.h"
 #include "ops/families.h"
+#include "ops/normalization_lowering.h"
 #include "ops/reduce_loops.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
-namespace {
 
-KernelArg OutputOrNull(const NodeContext& node, int32_t i) {
-  return node.HasOutput(i) ? KernelArg::Output(i) : KernelArg::Null();
-}
-
-// Inputs 1 to `last` are vectors of `channels` elements of input 0's type.
 absl::Status CheckVectors(const NodeContext& node, int32_t last, int64_t channels) {
   const TensorType expected = {node.InputDType(0), {channels}};
   for (int32_t i = 1; i <= last; ++i) {
@@ -35,10 +30,58 @@ absl::Status CheckVectors(const NodeContext& node, int32_t last, int64_t channel
   return absl::OkStatus();
 }
 
-// The same, with the channels (dimension 1) of input 0.
+absl::StatusOr<AxisSplit> SplitAtChannels(const NodeContext& node) {
+  if (node.InputType(0).rank() >= 2) return SplitAtAxis(node, node.InputShape(0), 1);
+  AxisSplit split;
+  ASSIGN_OR_RETURN(split.outer, ToInt32(node, node.InputType(0).NumElements(), "the batch"));
+  return split;
+}
+
+absl::StatusOr<Rows> SplitRows(const NodeContext& node) {
+  const Shape& shape = node.InputShape(0);
+  ASSIGN_OR_RETURN(const int64_t axis,
+                   node.NormalizeAxis(node.Int("axis", -1), node.InputType(0).rank()));
+  const auto at = shape.begin() + static_cast<ptrdiff_t>(axis);
+  return Rows{Shape(shape.begin(), at), Shape(at, shape.end())};
+}
+
+absl::StatusOr<kernels::LayerNormalizationParams> RowParams(const NodeContext& node,
+                                                            const Rows& rows) {
+  kernels::LayerNormalizationParams params = {};
+  const auto elements = [](const Shape& shape) {
+    return TensorType{DType::kInt8, shape}.NumElements();
+  };
+  ASSIGN_OR_RETURN(params.outer, ToInt32(node, elements(rows.outer_shape), "the number of rows"));
+  ASSIGN_OR_RETURN(params.count, ToInt32(node, elements(rows.row_shape), "the length of a row"));
+  params.epsilon = node.Float("epsilon", 1e-5F);
+  return params;
+}
+
+absl::StatusOr<kernels::LrnParams> MakeLrnParams(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const AxisSplit split, SplitAtAxis(node, node.InputShape(0), 1));
+  ASSIGN_OR_RETURN(const int32_t window, ToInt32(node, node.Int("size", 1), "size"));
+  kernels::LrnParams params = {};
+  params.outer = split.outer;
+  params.channels = split.count;
+  params.inner = split.inner;
+  params.before = (window - 1) / 2;
+  params.after = window / 2;
+  params.scale = node.Float("alpha", 1e-4F) / static_cast<float>(window);
+  params.beta = node.Float("beta", 0.75F);
+  params.bias = node.Float("bias", 1);
+  return params;
+}
+
+namespace {
+
+// Inputs 1 to `last` are vectors of as many elements as input 0 has channels (dimension 1).
 absl::Status CheckPerChannel(const NodeContext& node, int32_t last) {
   if (node.InputType(0).rank() < 2) return node.Invalid("input 0 must have a channel dimension");
   return CheckVectors(node, last, node.InputShape(0)[1]);
+}
+
+KernelArg OutputOrNull(const NodeContext& node, int32_t i) {
+  return node.HasOutput(i) ? KernelArg::Output(i) : KernelArg::Null();
 }
 
 // ---- BatchNormalization
@@ -55,20 +98,29 @@ absl::StatusOr<std::vector<TensorType>> InferBatchNormalization(const NodeContex
   return std::vector<TensorType>{node.InputType(0), node.InputType(3), node.InputType(4)};
 }
 
-absl::StatusOr<kernels::BatchNormalizationParams> BatchParams(const NodeContext& node) {
-  kernels::BatchNormalizationParams params = {};
-  AxisSplit split;
-  if (node.InputType(0).rank() >= 2) {
-    ASSIGN_OR_RETURN(split, SplitAtAxis(node, node.InputShape(0), 1));
-  } else {
-    ASSIGN_OR_RETURN(split.outer, ToInt32(node, node.InputType(0).NumElements(), "the batch"));
+// With the statistics of the batch, mean and 1 / deviation, as further outputs.
+absl::StatusOr<std::vector<TensorType>> InferBatchNormInternal(const NodeContext& node) {
+  if (!IsTraining(node)) return node.Invalid("statistics are outputs of training mode only");
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferBatchNormalization(node));
+  types.push_back(node.InputType(3));
+  types.push_back(node.InputType(3));
+  return types;
+}
+
+// Y over X, and in training the running statistics over the old ones.
+std::vector<Alias> BatchAliases(const NodeContext& node) {
+  std::vector<Alias> aliases = rules::InPlaceFirstInput(node);
+  if (!IsTraining(node)) return aliases;
+  for (int32_t i = 1; i < 3; ++i) {
+    if (node.HasOutput(i)) aliases.push_back({Alias::Kind::kInPlace, i, i + 2, 0});
   }
-  params.outer = split.outer;
-  params.channels = split.count;
-  params.inner = split.inner;
-  params.epsilon = node.Float("epsilon", 1e-5F);
-  params.momentum = node.Float("momentum", 0.9F);
-  return params;
+  return aliases;
+}
+
+absl::StatusOr<kernels::BatchNormalizationParams> BatchParams(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const AxisSplit split, SplitAtChannels(node));
+  return kernels::BatchNormalizationParams{split.outer, split.count, split.inner,
+                                           node.Float("epsilon", 1e-5F)};
 }
 
 // Constant scale, bias, mean and variance as one factor and one offset by channel.
@@ -98,21 +150,33 @@ bool AllConstant(const NodeContext& node, int32_t first, int32_t last) {
   return true;
 }
 
+absl::StatusOr<Lowering> LowerBatchTraining(const NodeContext& node,
+                                            const kernels::BatchNormalizationParams& shape) {
+  ASSIGN_OR_RETURN(KernelCall call,
+                   TypedCallOf(FloatTypes(), node, node.InputDType(0), "kernels/normalization.h",
+                               "kernels::BatchNormalizationTraining<{T}>", "", []<class T> {
+                                 return FunctionOf<&kernels::BatchNormalizationTraining<T>>();
+                               }));
+  kernels::BatchTrainingParams params = {};
+  params.outer = shape.outer;
+  params.channels = shape.channels;
+  params.inner = shape.inner;
+  params.epsilon = shape.epsilon;
+  params.momentum = node.Float("momentum", 0.9F);
+  params.unbiased = node.Int("unbiased_running_variance", 0) != 0 ? 1 : 0;
+  std::vector<KernelArg> args;
+  for (int32_t i = 0; i < 5; ++i) args.push_back(KernelArg::Input(i));
+  for (int32_t i = 0; i < 5; ++i) args.push_back(OutputOrNull(node, i));
+  return OneCall(std::move(call), params, std::move(args));
+}
+
 absl::StatusOr<Lowering> LowerBatchNormalization(const NodeContext& node, const Target&) {
   const DType dtype = node.InputDType(0);
   ASSIGN_OR_RETURN(const kernels::BatchNormalizationParams params, BatchParams(node));
   constexpr std::string_view kHeader = "kernels/normalization.h";
   std::vector<KernelArg> args;
   for (int32_t i = 0; i < 5; ++i) args.push_back(KernelArg::Input(i));
-  if (IsTraining(node)) {
-    ASSIGN_OR_RETURN(KernelCall call,
-                     TypedCallOf(FloatTypes(), node, dtype, kHeader,
-                                 "kernels::BatchNormalizationTraining<{T}>", "", []<class T> {
-                                   return FunctionOf<&kernels::BatchNormalizationTraining<T>>();
-                                 }));
-    for (int32_t i = 0; i < 3; ++i) args.push_back(OutputOrNull(node, i));
-    return OneCall(std::move(call), params, std::move(args));
-  }
+  if (IsTraining(node)) return LowerBatchTraining(node, params);
   if (AllConstant(node, 1, 4) && IsFloatingPoint(dtype)) {
     ASSIGN_OR_RETURN(KernelCall call,
                      TypedCallOf(FloatTypes(), node, dtype, kHeader, "kernels::ScaleShift<{T}>", "",
@@ -175,19 +239,6 @@ absl::StatusOr<Lowering> LowerGroupNormalization(const NodeContext& node, const 
 }
 
 // ---- LayerNormalization, RMSNormalization
-
-struct Rows {
-  Shape outer_shape;  // the dimensions before the axis
-  Shape row_shape;    // those from the axis on
-};
-
-absl::StatusOr<Rows> SplitRows(const NodeContext& node) {
-  const Shape& shape = node.InputShape(0);
-  ASSIGN_OR_RETURN(const int64_t axis,
-                   node.NormalizeAxis(node.Int("axis", -1), node.InputType(0).rank()));
-  const auto at = shape.begin() + static_cast<ptrdiff_t>(axis);
-  return Rows{Shape(shape.begin(), at), Shape(at, shape.end())};
-}
 
 // Scale and bias broadcast to a row and have its element type.
 absl::Status CheckRowOperands(const NodeContext& node, const Rows& rows) {
@@ -253,18 +304,6 @@ absl::StatusOr<KernelArg> RowOperand(const NodeContext& node, int32_t i, const R
   call->constants.push_back(row.dtype == DType::kFloat ? Expanded<float>(*constant, row.shape)
                                                        : Expanded<double>(*constant, row.shape));
   return KernelArg::Constant(static_cast<int32_t>(call->constants.size()) - 1);
-}
-
-absl::StatusOr<kernels::LayerNormalizationParams> RowParams(const NodeContext& node,
-                                                            const Rows& rows) {
-  kernels::LayerNormalizationParams params = {};
-  const auto elements = [](const Shape& shape) {
-    return TensorType{DType::kInt8, shape}.NumElements();
-  };
-  ASSIGN_OR_RETURN(params.outer, ToInt32(node, elements(rows.outer_shape), "the number of rows"));
-  ASSIGN_OR_RETURN(params.count, ToInt32(node, elements(rows.row_shape), "the length of a row"));
-  params.epsilon = node.Float("epsilon", 1e-5F);
-  return params;
 }
 
 absl::StatusOr<Lowering> LowerLayerNormalization(const NodeContext& node, const Target&) {
@@ -358,17 +397,7 @@ absl::StatusOr<Lowering> LowerLrn(const NodeContext& node, const Target&) {
       KernelCall call,
       TypedCallOf(FloatTypes(), node, node.InputDType(0), "kernels/normalization.h",
                   "kernels::Lrn<{T}>", "", []<class T> { return FunctionOf<&kernels::Lrn<T>>(); }));
-  ASSIGN_OR_RETURN(const AxisSplit split, SplitAtAxis(node, node.InputShape(0), 1));
-  ASSIGN_OR_RETURN(const int32_t window, ToInt32(node, node.Int("size", 1), "size"));
-  kernels::LrnParams params = {};
-  params.outer = split.outer;
-  params.channels = split.count;
-  params.inner = split.inner;
-  params.before = (window - 1) / 2;
-  params.after = window / 2;
-  params.scale = node.Float("alpha", 1e-4F) / static_cast<float>(window);
-  params.beta = node.Float("beta", 0.75F);
-  params.bias = node.Float("bias", 1);
+  ASSIGN_OR_RETURN(const kernels::LrnParams params, MakeLrnParams(node));
   return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
@@ -380,8 +409,23 @@ extern const OpDef kBatchNormalization = {
     .max_inputs = 5,
     .max_outputs = 3,
     .infer = InferBatchNormalization,
-    .aliases = rules::InPlaceFirstInput,
+    .aliases = BatchAliases,
     .lower = LowerBatchNormalization,
+    .gradient = BatchNormalizationGradient,
+};
+
+// ONNX Runtime's operator of this name: BatchNormalization in training mode, and the statistics of
+// the batch. Either has a further attribute here, unbiased_running_variance: 1 is PyTorch's rule.
+extern const OpDef kBatchNormInternal = {
+    .type = "BatchNormInternal",
+    .domain = kMicrosoft,
+    .min_inputs = 5,
+    .max_inputs = 5,
+    .max_outputs = 5,
+    .infer = InferBatchNormInternal,
+    .aliases = BatchAliases,
+    .lower = LowerBatchNormalization,
+    .gradient = BatchNormalizationGradient,
 };
 
 extern const OpDef kInstanceNormalization = {
@@ -391,6 +435,7 @@ extern const OpDef kInstanceNormalization = {
     .infer = InferInstanceNormalization,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerInstanceNormalization,
+    .gradient = InstanceNormalizationGradient,
 };
 
 extern const OpDef kGroupNormalization = {
@@ -400,6 +445,7 @@ extern const OpDef kGroupNormalization = {
     .infer = InferGroupNormalization,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerGroupNormalization,
+    .gradient = GroupNormalizationGradient,
 };
 
 extern const OpDef kLayerNormalization = {
@@ -410,6 +456,7 @@ extern const OpDef kLayerNormalization = {
     .infer = InferLayerNormalization,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerLayerNormalization,
+    .gradient = LayerNormalizationGradient,
 };
 
 extern const OpDef kRMSNormalization = {
@@ -419,6 +466,7 @@ extern const OpDef kRMSNormalization = {
     .infer = InferRmsNormalization,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerRmsNormalization,
+    .gradient = RmsNormalizationGradient,
 };
 
 extern const OpDef kLpNormalization = {
@@ -428,6 +476,7 @@ extern const OpDef kLpNormalization = {
     .infer = InferLpNormalization,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerLpNormalization,
+    .gradient = LpNormalizationGradient,
 };
 
 extern const OpDef kMeanVarianceNormalization = {
@@ -437,6 +486,7 @@ extern const OpDef kMeanVarianceNormalization = {
     .infer = InferMeanVariance,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerMeanVariance,
+    .gradient = MeanVarianceNormalizationGradient,
 };
 
 extern const OpDef kLRN = {
@@ -445,6 +495,7 @@ extern const OpDef kLRN = {
     .max_inputs = 1,
     .infer = InferLrn,
     .lower = LowerLrn,
+    .gradient = LrnGradient,
 };
 
 }  // namespace onnx_memplan

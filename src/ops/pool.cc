@@ -8,19 +8,39 @@
 #include "absl/strings/str_cat.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/pool_lowering.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
-namespace {
 
-absl::StatusOr<SlidingWindow> ReadPoolWindow(const NodeContext& node) {
+absl::StatusOr<kernels::PoolParams> MakePoolParams(const NodeContext& node, const Shape& x) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> taps, node.RequiredInts("kernel_shape"));
-  return ReadSlidingWindow(node, taps);
+  ASSIGN_OR_RETURN(const SlidingWindow window, ReadSlidingWindow(node, x, taps));
+  RETURN_IF_ERROR(CheckCountable(node));
+  kernels::PoolParams p = {};
+  ASSIGN_OR_RETURN(p.planes, ToInt32(node, x[0] * x[1], "the number of planes"));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.in_size, 1, p.in_size));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.out_size, 1, p.out_size));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.taps, 1, p.taps));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.stride, 1, p.stride));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.dilation, 1, p.dilation));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.padding_begin, 0, p.padding));
+  RETURN_IF_ERROR(ToThreeAxes(node, window.padding_end, 0, p.padding_after));
+  return p;
 }
 
+absl::StatusOr<int32_t> ReadNorm(const NodeContext& node) {
+  const int64_t norm = node.Int("p", 2);
+  if (norm < 1) return node.Invalid(absl::StrCat("p is ", norm, "; it must be at least 1"));
+  return ToInt32(node, norm, "p");
+}
+
+namespace {
+
 absl::StatusOr<std::vector<TensorType>> InferPool(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const SlidingWindow window, ReadPoolWindow(node));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> taps, node.RequiredInts("kernel_shape"));
+  ASSIGN_OR_RETURN(const SlidingWindow window, ReadSlidingWindow(node, taps));
   Shape shape = {node.InputShape(0)[0], node.InputShape(0)[1]};
   shape.insert(shape.end(), window.out_size.begin(), window.out_size.end());
   return std::vector<TensorType>{{node.InputDType(0), shape}};
@@ -31,22 +51,6 @@ absl::StatusOr<std::vector<TensorType>> InferMaxPool(const NodeContext& node) {
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferPool(node));
   types.push_back({DType::kInt64, types[0].shape});
   return types;
-}
-
-absl::StatusOr<kernels::PoolParams> MakePoolParams(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const SlidingWindow window, ReadPoolWindow(node));
-  RETURN_IF_ERROR(CheckCountable(node));
-  kernels::PoolParams p = {};
-  const Shape& shape = node.InputShape(0);
-  ASSIGN_OR_RETURN(p.planes, ToInt32(node, shape[0] * shape[1], "the number of planes"));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.in_size, 1, p.in_size));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.out_size, 1, p.out_size));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.taps, 1, p.taps));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.stride, 1, p.stride));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.dilation, 1, p.dilation));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.padding_begin, 0, p.padding));
-  RETURN_IF_ERROR(ToThreeAxes(node, window.padding_end, 0, p.padding_after));
-  return p;
 }
 
 // The vectors to use on `target`.
@@ -69,7 +73,7 @@ KernelCall VectorCall(std::string_view name, std::string_view arguments, const T
 }
 
 absl::StatusOr<Lowering> LowerMaxPool(const NodeContext& node, const Target& target) {
-  ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node));
+  ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node, node.InputShape(0)));
   p.column_major = node.Int("storage_order", 0) != 0 ? 1 : 0;
   const DType dtype = node.InputDType(0);
   if (node.HasOutput(1)) {
@@ -94,7 +98,7 @@ absl::StatusOr<Lowering> LowerMaxPool(const NodeContext& node, const Target& tar
 }
 
 absl::StatusOr<Lowering> LowerAveragePool(const NodeContext& node, const Target& target) {
-  ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node));
+  ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node, node.InputShape(0)));
   p.counts_padding = node.Int("count_include_pad", 0) != 0 ? 1 : 0;
   if (node.InputDType(0) == DType::kFloat) {
     KernelCall call = VectorCall("AveragePool", "float, ", target, []<int Lanes> {
@@ -109,14 +113,8 @@ absl::StatusOr<Lowering> LowerAveragePool(const NodeContext& node, const Target&
   return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
-absl::StatusOr<int32_t> ReadNorm(const NodeContext& node) {
-  const int64_t norm = node.Int("p", 2);
-  if (norm < 1) return node.Invalid(absl::StrCat("p is ", norm, "; it must be at least 1"));
-  return ToInt32(node, norm, "p");
-}
-
 absl::StatusOr<Lowering> LowerLpPool(const NodeContext& node, const Target&) {
-  ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node));
+  ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node, node.InputShape(0)));
   ASSIGN_OR_RETURN(p.norm, ReadNorm(node));
   ASSIGN_OR_RETURN(
       KernelCall call,
@@ -148,16 +146,31 @@ absl::StatusOr<kernels::GlobalPoolParams> MakeGlobalPoolParams(const NodeContext
   return p;
 }
 
+// A global pool of doubles.
+template <class Pool>
+Lowering LowerGlobalDouble(const kernels::GlobalPoolParams& p, std::string_view pool) {
+  KernelCall call;
+  call.header = "kernels/pool.h";
+  call.name = absl::StrCat("kernels::GlobalPoolPlain<kernels::", std::string(pool), ">");
+  call.function = FunctionOf<&kernels::GlobalPoolPlain<Pool>>();
+  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+}
+
 absl::Status RequireFloat(const NodeContext& node) {
-  if (node.InputDType(0) == DType::kFloat) return absl::OkStatus();
+  if (node.InputDType(0) == DType::kFloat || node.InputDType(0) == DType::kDouble) {
+    return absl::OkStatus();
+  }
   return node.Unsupported(absl::StrCat("no kernel for element type ",
                                        std::string(DTypeName(node.InputDType(0))),
-                                       "; supported is float"));
+                                       "; supported are float, double"));
 }
 
 absl::StatusOr<Lowering> LowerGlobalAveragePool(const NodeContext& node, const Target& target) {
   RETURN_IF_ERROR(RequireFloat(node));
   ASSIGN_OR_RETURN(const kernels::GlobalPoolParams p, MakeGlobalPoolParams(node));
+  if (node.InputDType(0) == DType::kDouble) {
+    return LowerGlobalDouble<kernels::PoolSum>(p, "PoolSum");
+  }
   KernelCall call = VectorCall("GlobalAveragePool", "", target, []<int Lanes> {
     return FunctionOf<&kernels::GlobalAveragePool<Lanes>>();
   });
@@ -167,6 +180,9 @@ absl::StatusOr<Lowering> LowerGlobalAveragePool(const NodeContext& node, const T
 absl::StatusOr<Lowering> LowerGlobalMaxPool(const NodeContext& node, const Target& target) {
   RETURN_IF_ERROR(RequireFloat(node));
   ASSIGN_OR_RETURN(const kernels::GlobalPoolParams p, MakeGlobalPoolParams(node));
+  if (node.InputDType(0) == DType::kDouble) {
+    return LowerGlobalDouble<kernels::PoolMax>(p, "PoolMax");
+  }
   KernelCall call = VectorCall("GlobalMaxPool", "", target, []<int Lanes> {
     return FunctionOf<&kernels::GlobalMaxPool<Lanes>>();
   });
@@ -193,6 +209,7 @@ extern const OpDef kMaxPool = {
     .max_outputs = 2,
     .infer = InferMaxPool,
     .lower = LowerMaxPool,
+    .gradient = MaxPoolGradient,
 };
 
 extern const OpDef kAveragePool = {
@@ -201,6 +218,7 @@ extern const OpDef kAveragePool = {
     .max_inputs = 1,
     .infer = InferPool,
     .lower = LowerAveragePool,
+    .gradient = AveragePoolGradient,
 };
 
 extern const OpDef kLpPool = {
@@ -209,6 +227,7 @@ extern const OpDef kLpPool = {
     .max_inputs = 1,
     .infer = InferPool,
     .lower = LowerLpPool,
+    .gradient = LpPoolGradient,
 };
 
 extern const OpDef kGlobalAveragePool = {
@@ -217,6 +236,7 @@ extern const OpDef kGlobalAveragePool = {
     .max_inputs = 1,
     .infer = InferGlobalPool,
     .lower = LowerGlobalAveragePool,
+    .gradient = GlobalAveragePoolGradient,
 };
 
 extern const OpDef kGlobalMaxPool = {
@@ -225,6 +245,7 @@ extern const OpDef kGlobalMaxPool = {
     .max_inputs = 1,
     .infer = InferGlobalPool,
     .lower = LowerGlobalMaxPool,
+    .gradient = GlobalMaxPoolGradient,
 };
 
 extern const OpDef kGlobalLpPool = {
@@ -233,6 +254,7 @@ extern const OpDef kGlobalLpPool = {
     .max_inputs = 1,
     .infer = InferGlobalPool,
     .lower = LowerGlobalLpPool,
+    .gradient = GlobalLpPoolGradient,
 };
 
 }  // namespace onnx_memplan

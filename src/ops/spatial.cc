@@ -55,7 +55,11 @@ absl::StatusOr<std::vector<int64_t>> SpatialAttribute(const NodeContext& node,
 
 absl::StatusOr<SlidingWindow> ReadSlidingWindow(const NodeContext& node,
                                                 const std::vector<int64_t>& taps) {
-  const Shape& shape = node.InputShape(0);
+  return ReadSlidingWindow(node, node.InputShape(0), taps);
+}
+
+absl::StatusOr<SlidingWindow> ReadSlidingWindow(const NodeContext& node, const Shape& shape,
+                                                const std::vector<int64_t>& taps) {
   if (shape.size() < 3) {
     return node.Invalid("the input needs a batch, a channel and at least one spatial axis");
   }

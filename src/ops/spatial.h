@@ -26,6 +26,9 @@ struct SlidingWindow {
 // and when the window is larger than the padded input.
 absl::StatusOr<SlidingWindow> ReadSlidingWindow(const NodeContext& node,
                                                 const std::vector<int64_t>& taps);
+// The same over a tensor of shape `shape` that is not input 0.
+absl::StatusOr<SlidingWindow> ReadSlidingWindow(const NodeContext& node, const Shape& shape,
+                                                const std::vector<int64_t>& taps);
 
 // Attribute `name` with one value for each of `axes` spatial axes; all default_value when absent.
 // InvalidArgument for another count, or a value below `minimum`.

@@ -11,6 +11,7 @@
 #include "kernels/where.h"
 #include "ops/broadcast.h"
 #include "ops/data_movement.h"
+#include "ops/dropout.h"
 #include "ops/epilogue.h"
 #include "ops/families.h"
 #include "ops/gradient_context.h"
@@ -267,6 +268,7 @@ extern const OpDef kDropout = {
     .infer = InferDropout,
     .aliases = rules::ViewOfFirstInput,
     .lower = LowerDropout,
+    .gradient = DropoutGradient,
 };
 
 }  // namespace onnx_memplan

@@ -24,11 +24,16 @@ namespace onnx_memplan::cases {
 inline std::vector<OpCase> AllCases() {
   std::vector<OpCase> all;
   for (std::vector<OpCase> (*family)() :
-       {LinearCases, UnaryCases,         BinaryCases,    LogicCases,         WhereClipCastCases,
-        ReduceCases, ArgTopKCumSumCases, SoftmaxCases,   NormalizationCases, LossCases,
-        ShapeCases,  TransposeCases,     SlicePadCases,  ConcatSplitCases,   TileExpandCases,
-        GatherCases, ScatterCases,       GeneratorCases, ResizeCases,        SamplingCases,
-        EinsumCases, FourierCases,       QuantizeCases,  RecurrentCases,     ConvGradientCases}) {
+       {LinearCases,        UnaryCases,           BinaryCases,
+        LogicCases,         WhereClipCastCases,   ReduceCases,
+        ArgTopKCumSumCases, SoftmaxCases,         NormalizationCases,
+        LossCases,          ShapeCases,           TransposeCases,
+        SlicePadCases,      ConcatSplitCases,     TileExpandCases,
+        GatherCases,        ScatterCases,         GeneratorCases,
+        ResizeCases,        SamplingCases,        EinsumCases,
+        FourierCases,       QuantizeCases,        RecurrentCases,
+        TrainingLossCases,  SoftmaxGradientCases, NormalizationGradientCases,
+        PoolGradientCases,  ConvGradientCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;

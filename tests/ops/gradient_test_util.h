@@ -36,6 +36,8 @@
 
 namespace onnx_memplan {
 
+inline constexpr int32_t kAllOutputs = INT32_MAX;
+
 struct GradientTolerance {
   double step = 1e-4;  // of the differences, relative to the larger of 1 and the element
   // Largest absolute difference of a gradient's elements, relative to the larger of 1 and the
@@ -56,6 +58,7 @@ struct GradientCase {
   std::vector<int32_t> fixed = {};    // floating inputs known while planning: no gradient
   std::vector<int32_t> runtime = {};  // integer or bool inputs only known at run time
   GradientTolerance tolerance = {};
+  int32_t loss_outputs = kAllOutputs;  // the loss depends on the first so many outputs only
 };
 
 namespace gradient_test {
@@ -203,15 +206,19 @@ inline Graph InFloat(Graph graph, TensorData& data) {
 // are known while planning, and gradients are asked for of the other floating ones.
 class GradientChecker {
  public:
-  GradientChecker(Graph graph, int32_t node, TensorData data, const GradientTolerance& tolerance)
+  GradientChecker(Graph graph, int32_t node, TensorData data, const GradientTolerance& tolerance,
+                  int32_t loss_outputs)
       : graph_(std::move(graph)),
         node_(static_cast<size_t>(node)),
         data_(std::move(data)),
-        tolerance_(tolerance) {
+        tolerance_(tolerance),
+        loss_outputs_(loss_outputs) {
     std::mt19937 random(7);
     std::uniform_real_distribution<double> uniform(-1, 1);
     for (const ValueId id : Forward().outputs) {
-      if (id == kNoValue || graph_.values[static_cast<size_t>(id)].type->dtype != DType::kDouble) {
+      const auto number = static_cast<int32_t>(loss_weights_.size());
+      if (id == kNoValue || number >= loss_outputs_ ||
+          graph_.values[static_cast<size_t>(id)].type->dtype != DType::kDouble) {
         loss_weights_.emplace_back();
         continue;
       }
@@ -360,6 +367,7 @@ class GradientChecker {
   size_t node_;
   TensorData data_;
   GradientTolerance tolerance_;
+  int32_t loss_outputs_;
   std::vector<Tensor> loss_weights_;  // by output; without data for those of other types
   std::vector<bool> wanted_;          // by input
 };
@@ -369,8 +377,9 @@ class GradientChecker {
 // For graphs of one's own: the gradients of node `node` of a typed graph. See GradientChecker.
 inline void ExpectGradientsAgree(const Graph& graph, int32_t node,
                                  const gradient_test::TensorData& data,
-                                 const GradientTolerance& tolerance = {}) {
-  gradient_test::GradientChecker(graph, node, data, tolerance).Check();
+                                 const GradientTolerance& tolerance = {},
+                                 int32_t loss_outputs = kAllOutputs) {
+  gradient_test::GradientChecker(graph, node, data, tolerance, loss_outputs).Check();
 }
 
 inline void ExpectGradientsAgree(const GradientCase& c) {
@@ -408,7 +417,7 @@ inline void ExpectGradientsAgree(const GradientCase& c) {
     graph.values[static_cast<size_t>(node.outputs[i])].type = (*types)[i];
   }
   graph.nodes.push_back(node);
-  ExpectGradientsAgree(graph, 0, data, c.tolerance);
+  ExpectGradientsAgree(graph, 0, data, c.tolerance, c.loss_outputs);
 }
 
 }  // namespace onnx_memplan

@@ -1,0 +1,48 @@
+// Dropout in training. Which elements are kept is a hash of the seed, the step and the element's
+// index: nothing is stored, and every target draws the same.
+#ifndef MEMPLAN_KERNELS_DROPOUT_H_
+#define MEMPLAN_KERNELS_DROPOUT_H_
+
+#include "base.h"
+
+namespace kernels {
+
+// Mixes 32 bits so that each bit of the result depends on all of them: the function "lowbias32" of
+// Chris Wellons' hash prospector.
+MEMPLAN_KERNEL uint32_t MixBits(uint32_t x) {
+  x ^= x >> 16;
+  x *= UINT32_C(0x7feb352d);
+  x ^= x >> 15;
+  x *= UINT32_C(0x846ca68b);
+  x ^= x >> 16;
+  return x;
+}
+
+struct DropoutParams {
+  int64_t seed;
+  double scale;        // of the elements that are kept
+  int32_t count;       // elements
+  uint32_t threshold;  // the probability to be dropped, times 2^31
+};
+MEMPLAN_FIELDS(DropoutParams, seed, scale, count, threshold);
+
+// y = 0 where an element is dropped, x * scale elsewhere. y may be x. The same for a gradient dy in
+// place of x.
+template <class T>
+MEMPLAN_KERNEL void Dropout(const DropoutParams& p, const T* x, const int64_t* step, T* y) {
+  const auto seed = static_cast<uint64_t>(p.seed);
+  const auto at = static_cast<uint64_t>(*step);
+  uint32_t key = MixBits(static_cast<uint32_t>(seed) ^ UINT32_C(0x9e3779b9));
+  key = MixBits(key ^ static_cast<uint32_t>(seed >> 32));
+  key = MixBits(key ^ static_cast<uint32_t>(at));
+  key = MixBits(key ^ static_cast<uint32_t>(at >> 32));
+  // Neighbours differ in many bits: multiples of an odd constant.
+  for (int32_t i = 0; i < p.count; ++i) {
+    const uint32_t bits = MixBits(static_cast<uint32_t>(i) * UINT32_C(0x9e3779b9) + key);
+    y[i] = bits >> 1 >= p.threshold ? x[i] * T(p.scale) : T(0);
+  }
+}
+
+}  // namespace kernels
+
+#endif  // MEMPLAN_KERNELS_DROPOUT_H_
