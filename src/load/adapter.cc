@@ -23,7 +23,11 @@ std::optional<T> Adaptation::Take(std::string_view name) {
   const auto it = node.attributes.find(name);
   if (it == node.attributes.end()) return std::nullopt;
   std::optional<T> value;
-  if (T* stored = std::get_if<T>(&it->second)) value = std::move(*stored);
+  if (T* stored = std::get_if<T>(&it->second)) {
+    value = std::move(*stored);
+  } else {
+    wrong_kind_ = Invalid(absl::StrCat("attribute '", std::string(name), "' is of the wrong kind"));
+  }
   node.attributes.erase(it);
   return value;
 }
@@ -31,6 +35,11 @@ std::optional<T> Adaptation::Take(std::string_view name) {
 std::optional<int64_t> Adaptation::TakeInt(std::string_view name) { return Take<int64_t>(name); }
 std::optional<float> Adaptation::TakeFloat(std::string_view name) { return Take<float>(name); }
 std::optional<std::vector<int64_t>> Adaptation::TakeInts(std::string_view name) {
+  if (const auto it = node.attributes.find(name); it != node.attributes.end()) {
+    if (const int64_t* one = std::get_if<int64_t>(&it->second)) {
+      it->second = std::vector<int64_t>{*one};
+    }
+  }
   return Take<std::vector<int64_t>>(name);
 }
 std::optional<std::vector<float>> Adaptation::TakeFloats(std::string_view name) {
@@ -84,7 +93,9 @@ absl::Status AdaptNode(Graph& graph, ValueNames& names, Node& node, int64_t opse
   Adaptation adaptation(graph, names, node, opset);
   const absl::StatusOr<Adapter> adapter = FindAdapter(node.op_type, opset);
   if (!adapter.ok()) return adaptation.Unsupported(std::string(adapter.status().message()));
-  return *adapter == nullptr ? absl::OkStatus() : (*adapter)(adaptation);
+  if (*adapter == nullptr) return absl::OkStatus();
+  const absl::Status adapted = (*adapter)(adaptation);
+  return adaptation.wrong_kind_.ok() ? adapted : adaptation.wrong_kind_;
 }
 
 }  // namespace onnx_memplan

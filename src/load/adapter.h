@@ -31,7 +31,8 @@ class Adaptation {
   // Puts `id` at input `i`; inputs between are omitted ones.
   void SetInput(size_t i, ValueId id);
 
-  // Removes the attribute; nullopt when it is absent or of another kind.
+  // Removes the attribute; nullopt when it is absent, or of another kind, which AdaptNode then
+  // refuses. One integer passes for a list of one.
   std::optional<int64_t> TakeInt(std::string_view name);
   std::optional<float> TakeFloat(std::string_view name);
   std::optional<std::vector<int64_t>> TakeInts(std::string_view name);
@@ -53,6 +54,8 @@ class Adaptation {
   absl::Status Invalid(std::string_view what) const;
 
  private:
+  friend absl::Status AdaptNode(Graph& graph, ValueNames& names, Node& node, int64_t opset);
+
   template <class T>
   std::optional<T> Take(std::string_view name);
   std::string NewName(std::string_view role);
@@ -61,6 +64,8 @@ class Adaptation {
   Graph& graph_;
   ValueNames& names_;
   int64_t opset_;
+  // Of an attribute that was taken and is of another kind.
+  absl::Status wrong_kind_;
 };
 
 using Adapter = absl::Status (*)(Adaptation& adaptation);

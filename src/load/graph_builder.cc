@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "load/adapter.h"
 #include "load/attributes.h"
+#include "load/opset_choice.h"
 #include "load/proto_fields.h"
 #include "load/tensor_proto.h"
 #include "support/status_macros.h"
@@ -227,13 +228,25 @@ absl::Status GraphBuilder::AddOperator(onnx::NodeProto& proto, std::vector<Value
   } else {
     AttachSubgraphs(std::move(subgraphs), node);
   }
-  const auto opset = scope.opsets->find(node.domain);
-  if (node.domain.empty() && opset == scope.opsets->end()) {
-    return AtNode(proto, absl::InvalidArgumentError("no opset of ai.onnx is imported"));
-  }
-  if (node.domain.empty()) RETURN_IF_ERROR(AdaptNode(graph_, names_, node, opset->second));
+  if (node.domain.empty()) RETURN_IF_ERROR(ToCanonicalForm(proto, scope, node));
   graph_.nodes.push_back(std::move(node));
   return absl::OkStatus();
+}
+
+absl::Status GraphBuilder::ToCanonicalForm(const onnx::NodeProto& proto, const Scope& scope,
+                                           Node& node) {
+  const auto opsets = scope.opsets->find(node.domain);
+  if (opsets == scope.opsets->end()) {
+    return AtNode(proto, absl::InvalidArgumentError("no opset of ai.onnx is imported"));
+  }
+  int64_t rank = -1;
+  if (scope.prefix.empty() && proto.input_size() > 0) {
+    if (const auto it = model_.ranks.find(proto.input(0)); it != model_.ranks.end()) {
+      rank = it->second;
+    }
+  }
+  ASSIGN_OR_RETURN(const int64_t opset, ChooseOpset(graph_, node, opsets->second, rank));
+  return AdaptNode(graph_, names_, node, opset);
 }
 
 absl::StatusOr<GraphBuilder::Scope> GraphBuilder::EnterFunction(const ModelFunction& function,

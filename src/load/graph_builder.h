@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,8 +20,8 @@
 
 namespace onnx_memplan {
 
-// Domain -> version; "" is ai.onnx.
-using OpsetImports = std::map<std::string, int64_t>;
+// Domain -> versions, of which there should be one (opset_choice.h); "" is ai.onnx.
+using OpsetImports = std::map<std::string, std::set<int64_t>>;
 
 // "ai.onnx" and "" are the same domain.
 std::string NormalizedDomain(const std::string& domain);
@@ -36,6 +37,8 @@ struct ModelContext {
 
   ExternalData external;
   OpsetImports opsets;
+  // Of values of the main graph, where the file says it; read when it imports several opsets only.
+  std::unordered_map<std::string, int64_t> ranks;
   // By FunctionKey.
   std::map<std::string, ModelFunction> functions;
   // Nodes so far, those of inlined functions included: a small file can describe a huge graph.
@@ -91,6 +94,7 @@ class GraphBuilder {
   absl::StatusOr<Tensor> ConstantOf(onnx::NodeProto& proto, Scope& scope);
   absl::Status AddNode(onnx::NodeProto& proto, Scope& scope);
   absl::Status AddOperator(onnx::NodeProto& proto, std::vector<ValueId> inputs, Scope& scope);
+  absl::Status ToCanonicalForm(const onnx::NodeProto& proto, const Scope& scope, Node& node);
   absl::Status Inline(const ModelFunction& function, const onnx::NodeProto& call,
                       const std::vector<ValueId>& inputs, Scope& caller);
   absl::StatusOr<Scope> EnterFunction(const ModelFunction& function, const onnx::NodeProto& call,

@@ -3,11 +3,13 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/stubs/logging.h"
 #include "load/graph_builder.h"
@@ -39,23 +41,32 @@ absl::Status Parse(std::span<const std::byte> bytes, onnx::ModelProto& model) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OpsetImports> ReadImports(
+OpsetImports ReadImports(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
   OpsetImports result;
   for (const onnx::OperatorSetIdProto& entry : imports) {
-    const auto [it, added] = result.emplace(NormalizedDomain(entry.domain()), entry.version());
-    if (!added && it->second != entry.version()) {
-      return absl::InvalidArgumentError(absl::StrCat("two opsets of domain '", entry.domain(),
-                                                     "' are imported: ", it->second, " and ",
-                                                     entry.version()));
-    }
+    result[NormalizedDomain(entry.domain())].insert(entry.version());
   }
   return result;
 }
 
+// What is needed to tell versions apart, and the warning.
+void NoteSeveralOpsets(const onnx::GraphProto& graph, const std::set<int64_t>& versions,
+                       ModelContext& context) {
+  for (const auto* infos : {&graph.input(), &graph.value_info(), &graph.output()}) {
+    for (const onnx::ValueInfoProto& info : *infos) {
+      if (!info.type().tensor_type().has_shape()) continue;
+      context.ranks[info.name()] = info.type().tensor_type().shape().dim_size();
+    }
+  }
+  context.warnings.push_back(absl::StrCat("opsets ", absl::StrJoin(versions, ", "),
+                                          " of ai.onnx are imported; each node is read as of the "
+                                          "newest in which it is well formed"));
+}
+
 absl::Status ReadFunctions(onnx::ModelProto& model, ModelContext& context) {
   for (onnx::FunctionProto& function : *model.mutable_functions()) {
-    ASSIGN_OR_RETURN(OpsetImports opsets, ReadImports(function.opset_import()));
+    OpsetImports opsets = ReadImports(function.opset_import());
     opsets.insert(context.opsets.begin(), context.opsets.end());
     const std::string key = FunctionKey(function.domain(), function.name(), OverloadOf(function));
     if (!context.functions.emplace(key, ModelFunction{&function, std::move(opsets)}).second) {
@@ -80,7 +91,7 @@ void CountOperators(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& n
 ModelInfo ReadInfo(const onnx::ModelProto& model, const OpsetImports& opsets) {
   ModelInfo info;
   info.ir_version = model.ir_version();
-  info.opset_imports = opsets;
+  for (const auto& [domain, versions] : opsets) info.opset_imports[domain] = *versions.rbegin();
   info.producer = absl::StrCat(model.producer_name(), model.producer_version().empty() ? "" : " ",
                                model.producer_version());
   CountOperators(model.graph().node(), info.operators);
@@ -109,13 +120,17 @@ absl::StatusOr<LoadedModel> Load(std::span<const std::byte> bytes, const LoadOpt
   onnx::ModelProto model;
   RETURN_IF_ERROR(Parse(bytes, model));
   ModelContext context(folder);
-  ASSIGN_OR_RETURN(context.opsets, ReadImports(model.opset_import()));
+  context.opsets = ReadImports(model.opset_import());
   if (context.opsets.empty()) {
     // IR versions 1 and 2 had one opset and did not write it.
     if (model.ir_version() >= 3) {
       return absl::InvalidArgumentError("not a whole ONNX model: it imports no opset");
     }
-    context.opsets[""] = 1;
+    context.opsets[""] = {1};
+  }
+  if (const auto it = context.opsets.find("");
+      it != context.opsets.end() && it->second.size() > 1) {
+    NoteSeveralOpsets(model.graph(), it->second, context);
   }
   RETURN_IF_ERROR(ReadFunctions(model, context));
   LoadedModel loaded;

@@ -271,6 +271,13 @@ TEST(AdapterTest, OldFormsThatAreNotRewrittenAreRefusedByName) {
   EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("operator Tile of opset 1"));
 }
 
+TEST(AdapterTest, AttributesOfTheWrongKindAreRefusedButOneIntegerIsAList) {
+  const std::string signature = "g (float[1,3] x) => (float[3] y) { ";
+  const auto loaded = testing::Load(ParseOnnx(signature + "y = Squeeze<axes = 0.5>(x) }", 11));
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("'axes' is of the wrong kind"));
+  EXPECT_TRUE(testing::Load(ParseOnnx(signature + "y = Squeeze<axes = 0>(x) }", 11)).ok());
+}
+
 TEST(AdapterTest, TrainingFormsOfBatchNormalizationAreRefused) {
   const std::string signature = "g (float[2,2,3] x, float[2] s) => (float[2,2,3] y) { ";
   for (const char* body : {"y = BatchNormalization<is_test = 0>(x, s, s, s, s) }",
