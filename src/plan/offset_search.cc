@@ -5,28 +5,26 @@
 #include <limits>
 #include <numeric>
 #include <random>
-#include <span>
-#include <tuple>
 #include <utility>
 
 #include "plan/deep_stack.h"
 #include "plan/pack_fit.h"
-#include "plan/sections.h"
+#include "plan/search_blocks.h"
 
 namespace onnx_memplan {
 namespace {
 
 size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
-// T holds sizes and offsets in units of `unit` bytes.
+// T: of SearchBlocks.
 template <typename T>
 class Search : public OffsetSearch {
  public:
-  Search(const Blocks& blocks, int64_t unit);
+  Search(const Blocks& blocks, int64_t unit) : data_(blocks, unit) {}
   SearchResult Run(int64_t capacity_bytes, int64_t node_limit, const Deadline& deadline) override;
   void SetRanking(const Ranking& ranking) override;
   int64_t NextCapacity(int64_t capacity_bytes) const override {
-    return (capacity_bytes / unit_ + 1) * unit_;
+    return (capacity_bytes / data_.unit + 1) * data_.unit;
   }
 
  private:
@@ -53,8 +51,6 @@ class Search : public OffsetSearch {
   };
 
   void Rank(int32_t begin, int32_t end);
-  void BuildNeighbours();
-  void BuildTwins();
 
   Outcome SolveSplit(const Part& part);
   Outcome Solve(const Part& part);
@@ -63,45 +59,17 @@ class Search : public OffsetSearch {
   bool FindWitness(int32_t section);
   void SetWitness(int32_t section, int32_t block);
   void AddToTotals(int32_t block, int sign);
-  T Height(int32_t block, int32_t section) const {
-    const int64_t begin = height_begin_[Index(block)];
-    return begin < 0 ? bytes_[Index(block)]
-                     : heights_[static_cast<size_t>(begin) +
-                                Index(section - first_section_[Index(block)])];
-  }
   void Undo(const Mark& mark);
   void Dequeue(int32_t block, int32_t front);
 
-  const Blocks& source_;
-  const Sections sections_;
-  const int64_t unit_;
-  bool exact_model_ = true;
-  bool has_fixed_ = false;
-  bool has_alignment_ = false;
+  const SearchBlocks<T> data_;
 
-  int32_t count_ = 0;
   Ranking ranking_;
-  std::vector<double> keys_;     // by block and key of ranking_
-  std::vector<int32_t> sorted_;  // scratch of Rank
-  std::vector<double> scores_;   // scratch of Rank
-  std::vector<double> noise_;    // by block
-  std::vector<int32_t> conflicts_;
-  std::vector<T> bytes_, alignment_, fixed_;
-  std::vector<int32_t> first_section_, end_section_;
-  // Blocks that share a step: of block b, the entries from neighbour_begin_[b] to
-  // neighbour_end_[b].
-  std::vector<int64_t> neighbour_begin_, neighbour_end_;
-  std::vector<int32_t> neighbours_;
-  // How far above the offset of b its neighbour must at least be when it lies above; empty when all
-  // blocks are rectangles, which gives the bytes of b.
-  std::vector<T> rises_;
-  std::vector<int32_t> twin_;  // the previous block of equal lifetime and size, or -1
-  // Height in each section, at height_begin_[b] + (section - first_section); only of blocks that
-  // are no rectangles, height_begin_ is -1 for the others.
-  std::vector<int64_t> height_begin_;
-  std::vector<T> heights_;
-  std::vector<int64_t> section_begin_;
-  std::vector<int32_t> section_blocks_;
+  std::vector<double> keys_;        // by block and key of ranking_
+  std::vector<int32_t> sorted_;     // scratch of Rank
+  std::vector<double> scores_;      // scratch of Rank
+  std::vector<double> noise_;       // by block
+  std::vector<int32_t> conflicts_;  // by block
 
   // State.
   T capacity_ = 0;
@@ -125,62 +93,15 @@ class Search : public OffsetSearch {
 };
 
 template <typename T>
-Search<T>::Search(const Blocks& blocks, int64_t unit)
-    : source_(blocks), sections_(blocks), unit_(unit) {
-  count_ = static_cast<int32_t>(blocks.blocks.size());
-  for (const Block& block : blocks.blocks) {
-    bytes_.push_back(static_cast<T>(block.bytes / unit));
-    alignment_.push_back(static_cast<T>(std::max<int64_t>(1, block.alignment / unit)));
-    fixed_.push_back(block.is_fixed() ? static_cast<T>(block.fixed_offset / unit) : T{-1});
-    has_fixed_ = has_fixed_ || block.is_fixed();
-    has_alignment_ = has_alignment_ || alignment_.back() > 1;
-    first_section_.push_back(sections_.AtOrAfter(block.first_step));
-    end_section_.push_back(sections_.AtOrAfter(block.end_step));
-  }
-  std::vector<int64_t> section_counts(Index(sections_.count()) + 1, 0);
-  for (int32_t b = 0; b < count_; ++b) {
-    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
-      ++section_counts[Index(s) + 1];
-    }
-    const Block& block = blocks.blocks[Index(b)];
-    const std::span<const Window> windows = blocks.windows_of(block);
-    if (windows.size() == 1 && windows[0].low == 0) {
-      height_begin_.push_back(-1);
-      continue;
-    }
-    const size_t begin = heights_.size();
-    height_begin_.push_back(static_cast<int64_t>(begin));
-    heights_.resize(begin + Index(end_section_[Index(b)] - first_section_[Index(b)]), 0);
-    for (const Window& window : windows) {
-      exact_model_ = exact_model_ && window.low == 0;
-      const int32_t end = sections_.AtOrAfter(window.end_step);
-      for (int32_t s = sections_.AtOrAfter(window.first_step); s < end; ++s) {
-        heights_[begin + Index(s - first_section_[Index(b)])] = static_cast<T>(window.high / unit);
-      }
-    }
-  }
-  std::partial_sum(section_counts.begin(), section_counts.end(), section_counts.begin());
-  section_begin_ = section_counts;
-  section_blocks_.resize(static_cast<size_t>(section_begin_.back()));
-  for (int32_t b = 0; b < count_; ++b) {
-    for (int32_t s = first_section_[Index(b)]; s < end_section_[Index(b)]; ++s) {
-      section_blocks_[static_cast<size_t>(section_counts[Index(s)]++)] = b;
-    }
-  }
-  BuildNeighbours();
-  BuildTwins();
-}
-
-template <typename T>
 void Search<T>::SetRanking(const Ranking& ranking) {
   ranking_ = ranking;
   keys_.clear();
   noise_.clear();
-  if (conflicts_.empty()) conflicts_ = ConflictCounts(source_);
+  if (conflicts_.empty()) conflicts_ = ConflictCounts(data_.source);
   const bool weighted = !ranking.weights.empty();
   std::mt19937_64 random(ranking.seed);
-  for (int32_t b = 0; b < count_; ++b) {
-    const Block& block = source_.blocks[Index(b)];
+  for (int32_t b = 0; b < data_.count; ++b) {
+    const Block& block = data_.source.blocks[Index(b)];
     const auto lifetime = static_cast<double>(block.lifetime_or_duration());
     for (const RankKey key : ranking_.keys) {
       double value = 0;  // kSectionTotal: changes as blocks are placed
@@ -188,7 +109,8 @@ void Search<T>::SetRanking(const Ranking& ranking) {
       if (key == RankKey::kSize) value = static_cast<double>(block.bytes);
       if (key == RankKey::kConflicts) value = conflicts_[Index(b)];
       if (key == RankKey::kArea) value = static_cast<double>(block.bytes) * lifetime;
-      if (key == RankKey::kSections) value = end_section_[Index(b)] - first_section_[Index(b)];
+      if (key == RankKey::kSections)
+        value = data_.end_section[Index(b)] - data_.first_section[Index(b)];
       keys_.push_back(weighted ? std::log1p(value) : value);
     }
     // 53 random bits, the same on every machine.
@@ -207,14 +129,14 @@ void Search<T>::Rank(int32_t begin, int32_t end) {
     const auto key = static_cast<size_t>(total_key - ranking_.keys.begin());
     for (int32_t q = begin; q < end; ++q) {
       const size_t b = Index(queue_[Index(q)]);
-      const auto most = static_cast<double>(
-          *std::max_element(total_.begin() + first_section_[b], total_.begin() + end_section_[b]));
+      const auto most = static_cast<double>(*std::max_element(
+          total_.begin() + data_.first_section[b], total_.begin() + data_.end_section[b]));
       keys_[b * width + key] = weighted ? std::log1p(most) : most;
     }
   }
   sorted_.assign(queue_.begin() + begin, queue_.begin() + end);
   if (weighted) {
-    scores_.resize(Index(count_));
+    scores_.resize(Index(data_.count));
     for (int32_t b : sorted_) {
       double score = noise_[Index(b)];
       for (size_t k = 0; k < width; ++k) score += ranking_.weights[k] * keys_[Index(b) * width + k];
@@ -240,115 +162,50 @@ void Search<T>::Rank(int32_t begin, int32_t end) {
 }
 
 template <typename T>
-void Search<T>::BuildNeighbours() {
-  const std::vector<int32_t> counts = ConflictCounts(source_);
-  neighbour_begin_.assign(Index(count_) + 1, 0);
-  for (size_t b = 0; b < counts.size(); ++b)
-    neighbour_begin_[b + 1] = neighbour_begin_[b] + counts[b];
-  neighbours_.resize(static_cast<size_t>(neighbour_begin_.back()));
-  neighbour_end_.assign(neighbour_begin_.begin(), neighbour_begin_.end() - 1);
-  const bool all_rectangles = heights_.empty();
-  if (!all_rectangles) rises_.resize(neighbours_.size());
-  const auto add = [&](int32_t b, int32_t other, T rise) {
-    const auto at = static_cast<size_t>(neighbour_end_[Index(b)]++);
-    neighbours_[at] = other;
-    if (!all_rectangles) rises_[at] = rise;
-  };
-  std::vector<int32_t> by_start(Index(count_));
-  std::iota(by_start.begin(), by_start.end(), 0);
-  std::stable_sort(by_start.begin(), by_start.end(), [&](int32_t a, int32_t b) {
-    return first_section_[Index(a)] < first_section_[Index(b)];
-  });
-  std::vector<int32_t> live;
-  for (int32_t b : by_start) {
-    const int32_t first = first_section_[Index(b)];
-    std::erase_if(live, [&](int32_t l) { return end_section_[Index(l)] <= first; });
-    for (int32_t other : live) {
-      T rise_b = bytes_[Index(b)], rise_other = bytes_[Index(other)];  // of the one that lies below
-      if (height_begin_[Index(b)] >= 0 || height_begin_[Index(other)] >= 0) {
-        rise_b = rise_other = 0;
-        const int32_t end = std::min(end_section_[Index(b)], end_section_[Index(other)]);
-        for (int32_t s = first; s < end; ++s) {
-          const T hb = Height(b, s);
-          const T ho = Height(other, s);
-          if (hb == 0 || ho == 0) continue;
-          rise_b = std::max(rise_b, hb);
-          rise_other = std::max(rise_other, ho);
-        }
-        if (rise_b == 0) continue;  // one is in a gap of the other
-      }
-      add(b, other, rise_b);
-      add(other, b, rise_other);
-    }
-    live.push_back(b);
-  }
-}
-
-template <typename T>
-void Search<T>::BuildTwins() {
-  twin_.assign(Index(count_), -1);
-  const auto shape = [&](int32_t b) {
-    return std::tuple(first_section_[Index(b)], end_section_[Index(b)], bytes_[Index(b)],
-                      alignment_[Index(b)]);
-  };
-  std::vector<int32_t> order;
-  for (int32_t b = 0; b < count_; ++b) {
-    if (fixed_[Index(b)] < 0 && source_.blocks[Index(b)].is_rectangle()) {
-      order.push_back(b);
-    }
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return shape(a) < shape(b); });
-  for (size_t i = 1; i < order.size(); ++i) {
-    if (shape(order[i - 1]) == shape(order[i])) twin_[Index(order[i])] = order[i - 1];
-  }
-}
-
-template <typename T>
 SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const Deadline& deadline) {
-  capacity_ =
-      static_cast<T>(std::min<int64_t>(capacity_bytes / unit_, std::numeric_limits<T>::max() / 4));
+  capacity_ = static_cast<T>(
+      std::min<int64_t>(capacity_bytes / data_.unit, std::numeric_limits<T>::max() / 4));
   node_limit_ = node_limit;
   nodes_ = 0;
   deadline_ = &deadline;
-  low_.assign(Index(count_), 0);
-  placed_.assign(Index(count_), 0);
-  total_.assign(Index(sections_.count()), 0);
-  witness_.assign(Index(sections_.count()), -1);
-  next_watched_.assign(Index(sections_.count()), -1);
-  previous_watched_.assign(Index(sections_.count()), -1);
-  first_watched_.assign(Index(count_), -1);
-  crossing_.assign(Index(sections_.count()) + 1, 0);
+  low_.assign(Index(data_.count), 0);
+  placed_.assign(Index(data_.count), 0);
+  total_.assign(Index(data_.sections.count()), 0);
+  witness_.assign(Index(data_.sections.count()), -1);
+  next_watched_.assign(Index(data_.sections.count()), -1);
+  previous_watched_.assign(Index(data_.sections.count()), -1);
+  first_watched_.assign(Index(data_.count), -1);
+  crossing_.assign(Index(data_.sections.count()) + 1, 0);
   changes_.clear();
   stack_.clear();
   candidates_.clear();
-  queue_.resize(Index(count_));
+  queue_.resize(Index(data_.count));
   std::iota(queue_.begin(), queue_.end(), 0);
   queue_position_ = queue_;
-  rank_.assign(Index(count_), 0);
+  rank_.assign(Index(data_.count), 0);
   old_ranks_.clear();
   old_witnesses_.clear();
-  for (int32_t b = 0; b < count_; ++b) {
-    if (fixed_[Index(b)] >= 0) low_[Index(b)] = fixed_[Index(b)];
+  for (int32_t b = 0; b < data_.count; ++b) {
+    if (data_.fixed[Index(b)] >= 0) low_[Index(b)] = data_.fixed[Index(b)];
     AddToTotals(b, 1);
   }
   SearchResult result;
   Outcome outcome = Outcome::kFailed;
   bool fits = true;
-  for (int32_t s = 0; s < sections_.count() && fits; ++s) fits = FindWitness(s);
-  for (int32_t b = 0; b < count_ && fits; ++b)
-    fits = low_[Index(b)] + bytes_[Index(b)] <= capacity_;
+  for (int32_t s = 0; s < data_.sections.count() && fits; ++s) fits = FindWitness(s);
+  for (int32_t b = 0; b < data_.count && fits; ++b)
+    fits = low_[Index(b)] + data_.bytes[Index(b)] <= capacity_;
   if (fits) {
-    Rank(0, count_);
+    Rank(0, data_.count);
     const Part all{.begin = 0,
-                   .end = count_,
+                   .end = data_.count,
                    .first_section = 0,
-                   .end_section = sections_.count(),
+                   .end_section = data_.sections.count(),
                    .offset = 0,
                    .last_rank = -1};
     // Two frames for each block on the way down: about 0.5 KiB, with sanitizers some KiB.
     constexpr size_t kFrameBytes = 8192;
-    if (!RunOnDeepStack(kFrameBytes * Index(count_), [&] { outcome = SolveSplit(all); })) {
+    if (!RunOnDeepStack(kFrameBytes * Index(data_.count), [&] { outcome = SolveSplit(all); })) {
       outcome = Outcome::kStopped;
     }
   }
@@ -357,13 +214,13 @@ SearchResult Search<T>::Run(int64_t capacity_bytes, int64_t node_limit, const De
     case Outcome::kStopped:
       break;
     case Outcome::kFailed:
-      if (exact_model_) result.status = SearchStatus::kInfeasible;
+      if (data_.exact_model) result.status = SearchStatus::kInfeasible;
       break;
     case Outcome::kFound:
       result.status = SearchStatus::kFound;
-      result.offsets.resize(Index(count_));
-      for (int32_t b = 0; b < count_; ++b) {
-        result.offsets[Index(b)] = int64_t{low_[Index(b)]} * unit_;
+      result.offsets.resize(Index(data_.count));
+      for (int32_t b = 0; b < data_.count; ++b) {
+        result.offsets[Index(b)] = int64_t{low_[Index(b)]} * data_.unit;
       }
   }
   return result;
@@ -381,14 +238,15 @@ typename Search<T>::Outcome Search<T>::SolveSplit(const Part& part) {
   }
   if (!split) return Solve(part);
   std::sort(queue_.begin() + part.begin, queue_.begin() + part.end, [&](int32_t a, int32_t b) {
-    return std::pair(first_section_[Index(a)], a) < std::pair(first_section_[Index(b)], b);
+    return std::pair(data_.first_section[Index(a)], a) <
+           std::pair(data_.first_section[Index(b)], b);
   });
   for (int32_t q = part.begin; q < part.end; ++q) queue_position_[Index(queue_[Index(q)])] = q;
   int32_t begin = part.begin;
   for (int32_t s = first + 1; s <= part.end_section; ++s) {
     if (s < part.end_section && crossing_[Index(s)] != 0) continue;
     int32_t end = begin;
-    while (end < part.end && first_section_[Index(queue_[Index(end)])] < s) ++end;
+    while (end < part.end && data_.first_section[Index(queue_[Index(end)])] < s) ++end;
     if (end > begin) {
       Rank(begin, end);
       const Outcome outcome = Solve({.begin = begin,
@@ -447,10 +305,10 @@ void Search<T>::CollectCandidates(const Part& part) {
   const T fullest =
       *std::max_element(total_.begin() + part.first_section, total_.begin() + part.end_section);
   T limit = static_cast<T>(capacity_ - fullest + 1);
-  if (!has_fixed_) {  // else the hole may not be free
+  if (!data_.has_fixed) {  // else the hole may not be free
     for (int32_t q = part.begin; q < part.end; ++q) {
       const int32_t b = queue_[Index(q)];
-      limit = std::min(limit, static_cast<T>(low_[Index(b)] + bytes_[Index(b)]));
+      limit = std::min(limit, static_cast<T>(low_[Index(b)] + data_.bytes[Index(b)]));
     }
   }
   const size_t begin = candidates_.size();
@@ -459,7 +317,7 @@ void Search<T>::CollectCandidates(const Part& part) {
     const T offset = low_[Index(b)];
     if (offset >= limit || offset < part.offset) continue;
     if (offset == part.offset && rank_[Index(b)] < part.last_rank) continue;
-    if (twin_[Index(b)] >= 0 && !placed_[Index(twin_[Index(b)])]) continue;
+    if (data_.twin[Index(b)] >= 0 && !placed_[Index(data_.twin[Index(b)])]) continue;
     candidates_.push_back({offset, b});
   }
   std::sort(candidates_.begin() + static_cast<std::ptrdiff_t>(begin), candidates_.end(),
@@ -472,15 +330,15 @@ void Search<T>::CollectCandidates(const Part& part) {
 // Adds the block's bytes to the totals of its sections (sign 1), or takes them away (sign -1).
 template <typename T>
 void Search<T>::AddToTotals(int32_t block, int sign) {
-  const int32_t first = first_section_[Index(block)];
-  const int32_t end = end_section_[Index(block)];
-  if (height_begin_[Index(block)] < 0) {
-    const T change = static_cast<T>(sign * bytes_[Index(block)]);
+  const int32_t first = data_.first_section[Index(block)];
+  const int32_t end = data_.end_section[Index(block)];
+  if (data_.height_begin[Index(block)] < 0) {
+    const T change = static_cast<T>(sign * data_.bytes[Index(block)]);
     for (int32_t s = first; s < end; ++s)
       total_[Index(s)] = static_cast<T>(total_[Index(s)] + change);
   } else {
     for (int32_t s = first; s < end; ++s) {
-      total_[Index(s)] = static_cast<T>(total_[Index(s)] + sign * Height(block, s));
+      total_[Index(s)] = static_cast<T>(total_[Index(s)] + sign * data_.Height(block, s));
     }
   }
   for (int32_t s = first + 1; s < end; ++s) crossing_[Index(s)] += sign;
@@ -496,20 +354,21 @@ bool Search<T>::Place(const Candidate& candidate, bool& left_trace) {
   stack_.push_back(b);
   AddToTotals(b, -1);
   raised_.clear();
-  const bool varies = !rises_.empty();
-  const T top = static_cast<T>(offset + bytes_[Index(b)]);
-  const auto end = static_cast<size_t>(neighbour_end_[Index(b)]);
-  for (auto n = static_cast<size_t>(neighbour_begin_[Index(b)]); n < end; ++n) {
-    const int32_t other = neighbours_[n];
-    T low = varies ? static_cast<T>(offset + rises_[n]) : top;
+  const bool varies = !data_.rises.empty();
+  const T top = static_cast<T>(offset + data_.bytes[Index(b)]);
+  const auto end = static_cast<size_t>(data_.neighbour_end[Index(b)]);
+  for (auto n = static_cast<size_t>(data_.neighbour_begin[Index(b)]); n < end; ++n) {
+    const int32_t other = data_.neighbours[n];
+    T low = varies ? static_cast<T>(offset + data_.rises[n]) : top;
     if (low <= low_[Index(other)] || placed_[Index(other)]) continue;
-    if (has_alignment_) {
-      low = static_cast<T>((low + alignment_[Index(other)] - 1) & ~(alignment_[Index(other)] - 1));
+    if (data_.has_alignment) {
+      low = static_cast<T>((low + data_.alignment[Index(other)] - 1) &
+                           ~(data_.alignment[Index(other)] - 1));
     }
     changes_.push_back({other, low_[Index(other)]});
     low_[Index(other)] = low;
     left_trace = true;
-    if (low + bytes_[Index(other)] > capacity_ || fixed_[Index(other)] >= 0) return false;
+    if (low + data_.bytes[Index(other)] > capacity_ || data_.fixed[Index(other)] >= 0) return false;
     if (first_watched_[Index(other)] >= 0) raised_.push_back(other);
   }
   for (int32_t s = first_watched_[Index(b)]; s >= 0;) {
@@ -533,8 +392,9 @@ template <typename T>
 bool Search<T>::FindWitness(int32_t section) {
   T lowest = std::numeric_limits<T>::max();
   int32_t lowest_block = -1;
-  const int32_t* const end = section_blocks_.data() + section_begin_[Index(section) + 1];
-  for (const int32_t* b = section_blocks_.data() + section_begin_[Index(section)]; b != end; ++b) {
+  const int32_t* const end = data_.section_blocks.data() + data_.section_begin[Index(section) + 1];
+  for (const int32_t* b = data_.section_blocks.data() + data_.section_begin[Index(section)];
+       b != end; ++b) {
     if (low_[Index(*b)] >= lowest || placed_[Index(*b)]) continue;
     lowest = low_[Index(*b)];
     lowest_block = *b;
