@@ -147,6 +147,30 @@ MEMPLAN_SHARED_FUNCTION void StoreTilePart(const TileArgs& t, const float* sums,
   }
 }
 
+// Writes the tile whose products are `sums`.
+template <int Lanes, int Rows, int Columns, class V, int Vectors>
+MEMPLAN_INLINE void FinishTile(const TileArgs& t, V (&sums)[Rows][Vectors]) {
+  constexpr int kWidth = VectorLanes(Lanes);
+  const bool whole = t.row_begin == 0 && t.row_end == Rows && t.column_begin == 0 &&
+                     t.column_end == Columns * Lanes && t.column_offsets == nullptr &&
+                     (t.bias == nullptr || t.beta == 1.0F);
+  if (!whole) {
+    float part[Rows * Columns * Lanes];
+    StoreSums<kWidth>(sums, part, Columns * Lanes);
+    StoreTilePart(t, part, Columns * Lanes);
+    return;
+  }
+  if (t.alpha != 1.0F) ScaleSums(sums, t.alpha);
+  if (t.bias != nullptr && t.bias_column_stride == 0) {
+    AddColumn(sums, t.bias, t.bias_row_stride);
+  } else if (t.bias != nullptr) {
+    AddMatrix<kWidth>(sums, t.bias, t.bias_row_stride);
+  }
+  if (t.residual != nullptr) AddMatrix<kWidth>(sums, t.residual, t.c_row_stride);
+  if (t.clamps) ClampSums(sums, t.lowest, t.highest);
+  StoreSums<kWidth>(sums, t.c, t.c_row_stride);
+}
+
 // Computes and writes one tile. Packed: A is [depth][Rows], whatever the strides say.
 template <int Lanes, int Rows, int Columns, bool Packed>
 MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
@@ -195,24 +219,7 @@ MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
     }
   }
 
-  const bool whole = t.row_begin == 0 && t.row_end == Rows && t.column_begin == 0 &&
-                     t.column_end == Columns * Lanes && t.column_offsets == nullptr &&
-                     (t.bias == nullptr || t.beta == 1.0F);
-  if (!whole) {
-    float part[Rows * Columns * Lanes];
-    StoreSums<kWidth>(sums, part, Columns * Lanes);
-    StoreTilePart(t, part, Columns * Lanes);
-    return;
-  }
-  if (t.alpha != 1.0F) ScaleSums(sums, t.alpha);
-  if (t.bias != nullptr && t.bias_column_stride == 0) {
-    AddColumn(sums, t.bias, t.bias_row_stride);
-  } else if (t.bias != nullptr) {
-    AddMatrix<kWidth>(sums, t.bias, t.bias_row_stride);
-  }
-  if (t.residual != nullptr) AddMatrix<kWidth>(sums, t.residual, t.c_row_stride);
-  if (t.clamps) ClampSums(sums, t.lowest, t.highest);
-  StoreSums<kWidth>(sums, t.c, t.c_row_stride);
+  FinishTile<Lanes, Rows, Columns>(t, sums);
 }
 
 // The tile function with as many of the Columns vectors as `columns` needs.

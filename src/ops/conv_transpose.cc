@@ -11,6 +11,7 @@
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
+#include "ops/matmul_lowering.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
@@ -198,22 +199,38 @@ Tensor PackTransposed(const kernels::ConvTransposeParams& p, std::span<const flo
   return Tensor::FromVector<float>({count}, packed);
 }
 
-Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
-                             kernels::ConvTransposeParams p, const Tensor& weights) {
-  int64_t most_taps = 1;
+// The most taps and pixels of a phase.
+struct PhaseSizes {
+  int64_t taps = 1;
   int64_t pixels = 1;
+};
+
+PhaseSizes LargestPhase(const kernels::ConvTransposeParams& p) {
+  PhaseSizes most;
   ForEachPhase(p, [&](const kernels::TransposePhase& z, const kernels::TransposePhase& y,
                       const kernels::TransposePhase& x) {
     const auto product = [&](int32_t kernels::PanelAxis::*member) {
       return int64_t{z.axis.*member} * (y.axis.*member) * (x.axis.*member);
     };
-    most_taps = std::max(most_taps, product(&kernels::PanelAxis::taps));
-    pixels = std::max(pixels, product(&kernels::PanelAxis::pixels));
+    most.taps = std::max(most.taps, product(&kernels::PanelAxis::taps));
+    most.pixels = std::max(most.pixels, product(&kernels::PanelAxis::pixels));
   });
-  const TileShape tile = ChooseTile(target, p.out_channels, pixels, /*whole_rows=*/false,
+  return most;
+}
+
+// Input channels in a panel.
+int32_t PanelChannels(const NodeContext& node, const Target& target,
+                      const kernels::ConvTransposeParams& p, int64_t taps, const TileShape& tile) {
+  const int64_t channel_bytes = kernels::PanelScratchBytes(1, taps, tile.width());
+  return EqualBlocks(p.in_channels, PanelBudgetBytes(node, target) / channel_bytes);
+}
+
+Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
+                             kernels::ConvTransposeParams p, const Tensor& weights) {
+  const PhaseSizes most = LargestPhase(p);
+  const TileShape tile = ChooseTile(target, p.out_channels, most.pixels, /*whole_rows=*/false,
                                     /*whole_lanes=*/false);
-  const int64_t channel_bytes = kernels::PanelScratchBytes(1, most_taps, tile.width());
-  p.block_channels = EqualBlocks(p.in_channels, PanelBudgetBytes(node, target) / channel_bytes);
+  p.block_channels = PanelChannels(node, target, p, most.taps, tile);
   KernelCall call;
   call.header = "kernels/conv_transpose.h";
   call.name = absl::StrCat("kernels::ConvTransposeGemm<", TileArguments(tile), ">");
@@ -223,9 +240,86 @@ Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
   Lowering lowering = OneCall(std::move(call), p,
                               {KernelArg::Input(0), KernelArg::Constant(0), OptionalInput(node, 2),
                                ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
-  lowering.scratch_bytes = kernels::PanelScratchBytes(p.block_channels, most_taps, tile.width());
+  lowering.scratch_bytes = kernels::PanelScratchBytes(p.block_channels, most.taps, tile.width());
   lowering.scratch_alignment = int64_t{4} * tile.lanes;
   return lowering;
+}
+
+// ---- Weights that are not known while planning
+
+// A call of input, weights, bias, residual, scratch and output.
+Lowering RuntimeWeightsCall(const NodeContext& node, KernelCall call,
+                            const kernels::ConvTransposeParams& p, int64_t scratch_bytes,
+                            int32_t lanes) {
+  Lowering lowering = OneCall(std::move(call), p,
+                              {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
+                               ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
+  lowering.scratch_bytes = scratch_bytes;
+  lowering.scratch_alignment = int64_t{4} * lanes;
+  return lowering;
+}
+
+Lowering LowerTapped(const NodeContext& node, const Target& target,
+                     kernels::ConvTransposeParams p) {
+  const PhaseSizes most = LargestPhase(p);
+  const TileShape tile = ChooseTile(target, p.out_channels, most.pixels, /*whole_rows=*/true,
+                                    /*whole_lanes=*/false);
+  p.block_channels = PanelChannels(node, target, p, most.taps, tile);
+  KernelCall call;
+  call.header = "kernels/conv_transpose.h";
+  call.name = absl::StrCat("kernels::ConvTransposeTapped<", TileArguments(tile), ">");
+  call.function = FunctionForTile(tile, []<int L, int R, int C> {
+    return FunctionOf<&kernels::ConvTransposeTapped<L, R, C>>();
+  });
+  return RuntimeWeightsCall(
+      node, std::move(call), p,
+      kernels::ConvTransposeTappedScratchBytes(p.block_channels, kernels::Volume(p.taps), most.taps,
+                                               tile.lanes, tile.width()),
+      tile.lanes);
+}
+
+Lowering LowerDepthwise(const NodeContext& node, const Target& target,
+                        const kernels::ConvTransposeParams& p) {
+  const int32_t lanes = target.vector_floats >= 8 && p.out_size[2] >= 8 * p.stride[2] ? 8 : 4;
+  KernelCall call;
+  call.header = "kernels/conv_transpose.h";
+  call.name = absl::StrCat("kernels::ConvTransposeDepthwise<", lanes, ">");
+  call.function = lanes == 8 ? FunctionOf<&kernels::ConvTransposeDepthwise<8>>()
+                             : FunctionOf<&kernels::ConvTransposeDepthwise<4>>();
+  return RuntimeWeightsCall(node, std::move(call), p, kernels::DepthwiseTransposeScratchBytes(p),
+                            lanes);
+}
+
+// Weights by input and output channel only: each image is their transpose times its pixels.
+bool IsPointwise(const kernels::ConvTransposeParams& p) {
+  bool pointwise = p.groups == 1;
+  for (int i = 0; i < 3; ++i) {
+    pointwise = pointwise && p.taps[i] == 1 && p.stride[i] == 1 && p.padding[i] == 0 &&
+                p.in_size[i] == p.out_size[i];
+  }
+  return pointwise;
+}
+
+absl::StatusOr<Lowering> LowerPointwise(const NodeContext& node, const Target& target,
+                                        const kernels::ConvTransposeParams& p) {
+  MatMulSpec spec;
+  const int64_t pixels = kernels::Volume(p.in_size);
+  spec.batch = {p.batch};
+  spec.a_batch_strides = {0};
+  spec.b_batch_strides = {p.in_channels * pixels};
+  spec.rows = p.out_channels;
+  spec.columns = pixels;
+  spec.depth = p.in_channels;
+  spec.a_row_stride = 1;
+  spec.a_depth_stride = p.out_channels;
+  spec.b_depth_stride = pixels;
+  spec.b_column_stride = 1;
+  spec.bias_row_stride = 1;
+  spec.a = KernelArg::Input(1);
+  spec.b = KernelArg::Input(0);
+  spec.bias = OptionalInput(node, 2);
+  spec.residual = ResidualArg(node);
+  return LowerMatMul(node, target, DType::kFloat, spec);
 }
 
 absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Target& target) {
@@ -234,9 +328,8 @@ absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Targe
   SetActivation(FuseActivation(node.node().epilogue), &p);
   const Tensor* weights = node.InputConstant(1);
   absl::StatusOr<Lowering> lowering;
-  if (node.InputDType(0) == DType::kFloat && weights != nullptr && p.in_channels > 0) {
-    lowering = LowerTransposedGemm(node, target, p, *weights);
-  } else {
+  if (node.InputDType(0) != DType::kFloat || node.InputType(0).NumElements() == 0 ||
+      node.OutputType(0).NumElements() == 0) {
     ASSIGN_OR_RETURN(KernelCall call, (TypedCall<float, double>(
                                           node, node.InputDType(0), "kernels/conv_transpose.h",
                                           "kernels::ConvTransposePlain<{T}>", []<class T> {
@@ -245,6 +338,14 @@ absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Targe
     lowering = OneCall(std::move(call), p,
                        {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
                         ResidualArg(node), KernelArg::Output(0)});
+  } else if (weights != nullptr) {
+    lowering = LowerTransposedGemm(node, target, p, *weights);
+  } else if (p.in_channels == 1 && p.out_channels == 1) {
+    lowering = LowerDepthwise(node, target, p);
+  } else if (IsPointwise(p) && kernels::Volume(p.in_size) >= target.vector_floats) {
+    lowering = LowerPointwise(node, target, p);
+  } else {
+    lowering = LowerTapped(node, target, p);
   }
   if (lowering.ok()) {
     lowering->macs = node.InputType(0).NumElements() * p.out_channels * kernels::Volume(p.taps);

@@ -39,8 +39,8 @@ RandomTranspose MakeRandom(std::mt19937& random) {
   const auto axes = static_cast<size_t>(RandomInt(1, 3, random));
   c.batch = RandomInt(1, 2, random);
   c.groups = RandomInt(1, 2, random);
-  c.in_channels = RandomInt(1, 12, random);
-  c.out_channels = RandomInt(1, 12, random);
+  c.in_channels = RandomInt(0, 3, random) == 0 ? 1 : RandomInt(1, 12, random);
+  c.out_channels = RandomInt(0, 3, random) == 0 ? 1 : RandomInt(1, 12, random);
   c.pads.assign(2 * axes, 0);
   Shape x = {c.batch, c.groups * c.in_channels}, w = {c.groups * c.in_channels, c.out_channels};
   for (size_t i = 0; i < axes; ++i) {
@@ -64,7 +64,7 @@ RandomTranspose MakeRandom(std::mt19937& random) {
   c.residual = RandomFloats(c.OutShape(), random);
   c.epilogue.activation = kNames[RandomInt(0, 2, random)];
   c.epilogue.has_residual = RandomInt(0, 2, random) == 0;
-  c.constant_weights = RandomInt(0, 3, random) != 0;
+  c.constant_weights = RandomInt(0, 1, random) != 0;
   return c;
 }
 
@@ -116,7 +116,7 @@ std::vector<double> Expected(const RandomTranspose& c) {
 
 TEST(ConvTranspose, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
   std::mt19937 random(1);
-  for (int i = 0; i < 200 && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
     const RandomTranspose c = MakeRandom(random);
     NodeUnderTest node("ConvTranspose");
     node.Input(c.x, false).Input(c.w, c.constant_weights).Input(c.bias, true);
@@ -155,13 +155,41 @@ TEST(ConvTranspose, AddsBlocksOfChannelsThatDoNotFitThePanel) {
   c.x = RandomFloats({1, 700, 5, 4}, random);
   c.w = RandomFloats({700, 5, 2, 3}, random);
   c.bias = RandomFloats({5}, random);
-  NodeUnderTest node("ConvTranspose");
-  node.Input(c.x, false).Input(c.w, true).Input(c.bias, true).Set("strides", c.stride);
   const std::vector<double> expected = Expected(c);
-  for (const Target& target : BuiltinTargets()) {
-    const Tensor y = node.Run(target).value()[0];
-    for (size_t at = 0; at < expected.size(); ++at) {
-      ASSERT_NEAR(y.As<float>()[at], expected[at], 1e-3);
+  for (const bool constant_weights : {true, false}) {
+    NodeUnderTest node("ConvTranspose");
+    node.Input(c.x, false).Input(c.w, constant_weights).Input(c.bias, true);
+    node.Set("strides", c.stride);
+    for (const Target& target : BuiltinTargets()) {
+      const Tensor y = node.Run(target).value()[0];
+      for (size_t at = 0; at < expected.size(); ++at) {
+        ASSERT_NEAR(y.As<float>()[at], expected[at], 1e-3);
+      }
+    }
+  }
+}
+
+TEST(ConvTranspose, OfOnePixelKernelsEqualsItsDefinitionWithWeightsOfRunTime) {
+  std::mt19937 random(5);
+  for (const int64_t width : {1, 3, 8, 40}) {
+    RandomTranspose c;
+    c.batch = 2;
+    c.in_channels = 9;
+    c.out_channels = 7;
+    c.in_size = c.out_size = {2, width};
+    c.taps = c.stride = c.dilation = {1, 1};
+    c.pads = {0, 0, 0, 0};
+    c.x = RandomFloats({2, 9, 2, width}, random);
+    c.w = RandomFloats({9, 7, 1, 1}, random);
+    c.bias = RandomFloats({7}, random);
+    const std::vector<double> expected = Expected(c);
+    NodeUnderTest node("ConvTranspose");
+    node.Input(c.x, false).Input(c.w, false).Input(c.bias, false);
+    for (const Target& target : BuiltinTargets()) {
+      const Tensor y = node.Run(target).value()[0];
+      for (size_t at = 0; at < expected.size(); ++at) {
+        ASSERT_NEAR(y.As<float>()[at], expected[at], 1e-4) << width << " for " << target.name;
+      }
     }
   }
 }
