@@ -26,6 +26,7 @@ struct CompileArguments {
   std::string name;
   std::string arena_section;
   std::string weights_section;
+  std::string state_section;
   std::string self_test;
   std::string emit_onnx;
   bool reproducible = false;
@@ -64,6 +65,9 @@ void AddOptions(CLI::App& app, CompileArguments& arguments) {
       ->type_name("SECTION");
   app.add_option("--weights-section", arguments.weights_section,
                  "Linker section of the weights, e.g. .extflash")
+      ->type_name("SECTION");
+  app.add_option("--state-section", arguments.state_section,
+                 "Linker section of what outlives a call (--train), e.g. .noinit")
       ->type_name("SECTION");
   app.add_option("--self-test", arguments.self_test,
                  "Also write FILE_selftest.cpp with a main() that runs the inputs of DIR "
@@ -117,6 +121,7 @@ absl::StatusOr<EmitOptions> MakeEmitOptions(const CompileArguments& arguments,
                                                     : WeightsForm::kBinary;
   options.arena_section = arguments.arena_section;
   options.weights_section = arguments.weights_section;
+  options.state_section = arguments.state_section;
   options.provenance.options = OptionsText(arguments);
   if (!arguments.self_test.empty()) {
     ASSIGN_OR_RETURN(DataSet data, ReadDataSet(arguments.self_test, model));
