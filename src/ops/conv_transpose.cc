@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/conv_transpose_tapped.h"
 #include "ops/conv_gradient.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
@@ -144,6 +145,7 @@ absl::StatusOr<kernels::ConvTransposeParams> MakeTransposeParams(const NodeConte
   p.in_channels = static_cast<int32_t>(shape.in_channels);
   p.out_channels = static_cast<int32_t>(shape.out_channels);
   p.block_channels = std::max(p.in_channels, 1);
+  p.tiles = 1;
   RETURN_IF_ERROR(ToThreeAxes(node, shape.window.in_size, 1, p.in_size));
   RETURN_IF_ERROR(ToThreeAxes(node, shape.window.out_size, 1, p.out_size));
   RETURN_IF_ERROR(ToThreeAxes(node, shape.window.taps, 1, p.taps));
@@ -259,30 +261,39 @@ Lowering RuntimeWeightsCall(const NodeContext& node, KernelCall call,
   return lowering;
 }
 
+// Tiles of pixels that a block of weights serves at once, where reading the weights anew for each
+// would not find them in a near cache.
+int32_t TilesAtOnce(const NodeContext& node, const Target& target, int64_t pixels,
+                    const TileShape& tile) {
+  constexpr int64_t kNearCacheBytes = 128 * 1024;
+  constexpr int64_t kMost = 4;
+  if (target.vector_floats <= 4 || node.InputType(1).Bytes() <= kNearCacheBytes) return 1;
+  return static_cast<int32_t>(std::min(kMost, (pixels + tile.width() - 1) / tile.width()));
+}
+
 Lowering LowerTapped(const NodeContext& node, const Target& target,
                      kernels::ConvTransposeParams p) {
   const PhaseSizes most = LargestPhase(p);
   const TileShape tile = ChooseTile(target, p.out_channels, most.pixels, /*whole_rows=*/true,
                                     /*whole_lanes=*/false);
-  p.block_channels = PanelChannels(node, target, p, most.taps, tile);
+  p.tiles = TilesAtOnce(node, target, most.pixels, tile);
+  p.block_channels = PanelChannels(node, target, p, p.tiles * most.taps, tile);
   KernelCall call;
-  call.header = "kernels/conv_transpose.h";
+  call.header = "kernels/conv_transpose_tapped.h";
   call.name = absl::StrCat("kernels::ConvTransposeTapped<", TileArguments(tile), ">");
   call.function = FunctionForTile(tile, []<int L, int R, int C> {
     return FunctionOf<&kernels::ConvTransposeTapped<L, R, C>>();
   });
   return RuntimeWeightsCall(
       node, std::move(call), p,
-      kernels::ConvTransposeTappedScratchBytes(p.block_channels, kernels::Volume(p.taps), most.taps,
-                                               tile.lanes, tile.width()),
-      tile.lanes);
+      kernels::ConvTransposeTappedScratchBytes(p, most.taps, tile.lanes, tile.width()), tile.lanes);
 }
 
 Lowering LowerDepthwise(const NodeContext& node, const Target& target,
                         const kernels::ConvTransposeParams& p) {
   const int32_t lanes = target.vector_floats >= 8 && p.out_size[2] >= 8 * p.stride[2] ? 8 : 4;
   KernelCall call;
-  call.header = "kernels/conv_transpose.h";
+  call.header = "kernels/conv_transpose_tapped.h";
   call.name = absl::StrCat("kernels::ConvTransposeDepthwise<", lanes, ">");
   call.function = lanes == 8 ? FunctionOf<&kernels::ConvTransposeDepthwise<8>>()
                              : FunctionOf<&kernels::ConvTransposeDepthwise<4>>();
