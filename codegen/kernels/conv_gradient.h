@@ -55,17 +55,49 @@ struct WeightGradBlock {
   int32_t count;
 };
 
-// to[i][j] = dy[j][i] for i < pixels, j < count; 0 for j up to Width.
-template <int Width>
+// to[i][j] = from[j][i] for i, j < 4.
+MEMPLAN_INLINE void TransposeFour(const float* from, ptrdiff_t from_stride, float* to,
+                                  ptrdiff_t to_stride) {
+#if defined(__clang__) || __GNUC__ >= 12
+  using V = Vector<4>::Type;
+  using InArray = Vector<4>::InArray;
+  const V a = *reinterpret_cast<const InArray*>(from);
+  const V b = *reinterpret_cast<const InArray*>(from + from_stride);
+  const V c = *reinterpret_cast<const InArray*>(from + 2 * from_stride);
+  const V d = *reinterpret_cast<const InArray*>(from + 3 * from_stride);
+  const V ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const V ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const V cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const V cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  *reinterpret_cast<InArray*>(to) = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+  *reinterpret_cast<InArray*>(to + to_stride) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+  *reinterpret_cast<InArray*>(to + 2 * to_stride) =
+      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  *reinterpret_cast<InArray*>(to + 3 * to_stride) =
+      __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+#else
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) to[i * to_stride + j] = from[j * from_stride + i];
+  }
+#endif
+}
+
+// to[i][j] = dy[j][i] for i < pixels, j < count.
+template <int Lanes, int Width>
 MEMPLAN_INLINE void TransposePanel(const float* dy, ptrdiff_t row_stride, int32_t pixels,
                                    int32_t count, float* to) {
-  for (int32_t j = 0; j < Width; ++j) {
-    if (j < count) {
-      for (int32_t i = 0; i < pixels; ++i) to[i * Width + j] = dy[i];
-      dy += row_stride;
-    } else {
-      for (int32_t i = 0; i < pixels; ++i) to[i * Width + j] = 0;
+  int32_t j = 0;
+  if constexpr (VectorLanes(Lanes) > 1) {
+    for (; j + 4 <= count; j += 4, dy += 4 * row_stride) {
+      int32_t i = 0;
+      for (; i + 4 <= pixels; i += 4) TransposeFour(dy + i, row_stride, to + i * Width + j, Width);
+      for (; i < pixels; ++i) {
+        for (int k = 0; k < 4; ++k) to[i * Width + j + k] = dy[k * row_stride + i];
+      }
     }
+  }
+  for (; j < count; ++j, dy += row_stride) {
+    for (int32_t i = 0; i < pixels; ++i) to[i * Width + j] = dy[i];
   }
 }
 
@@ -102,6 +134,8 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
   const PanelShape shape = WeightGradPanelShape(p);
   const bool direct = SeesInputItself(p);
   for (int32_t i = 0; i < rows * kWidth; ++i) sums[i] = 0;
+  // Output channels that fill up the last vector.
+  for (int32_t i = 0; i < kPixels * kWidth; ++i) dy_panel[i] = 0;
   PanelSource source = {x, 0, p.batch * p.groups * p.in_channels * in_volume, block.channels};
   TileArgs t = {};
   t.a_row_stride = direct ? static_cast<int32_t>(in_volume) : kPixels;
@@ -111,7 +145,7 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
   t.c_row_stride = kWidth;
   t.c = sums;
   t.residual = sums;
-  t.column_end = block.count;
+  t.column_end = (block.count + Lanes - 1) / Lanes * Lanes;
   t.alpha = 1;
   t.beta = 1;
   for (int32_t image = 0; image < p.batch; ++image) {
@@ -120,7 +154,7 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
     source.at = (at * p.in_channels + block.channel) * in_volume;
     for (int32_t pixel = 0; pixel < pixels; pixel += kPixels) {
       t.depth = pixels - pixel < kPixels ? pixels - pixel : kPixels;
-      TransposePanel<kWidth>(image_dy + pixel, pixels, t.depth, block.count, dy_panel);
+      TransposePanel<Lanes, kWidth>(image_dy + pixel, pixels, t.depth, block.count, dy_panel);
       t.a = panel;
       if (direct) {
         t.a = x + source.at + pixel;
