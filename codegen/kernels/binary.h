@@ -208,6 +208,13 @@ struct BiasGelu : TakesLanes {
   }
 };
 
+struct BiasGeluTanh : TakesLanes {
+  template <class T>
+  static T Apply(T a, T b) {
+    return GeluTanh::Apply(a + b, 0.0F, 0.0F);
+  }
+};
+
 // Shifts of unsigned integers; all bits leave where the distance reaches the width.
 struct ShiftLeft : TakesElements {
   template <class T>

@@ -105,6 +105,49 @@ MEMPLAN_KERNEL void ResizeWeighted(const ResizeParams& p, const T* x, const int3
   }
 }
 
+// The adjoint of ResizeWeighted: dx is the sum of the gradients of all outputs that an element is
+// part of, with its weights in them.
+template <class T>
+MEMPLAN_KERNEL void ResizeGrad(const ResizeParams& p, const T* dy, const int32_t* indices,
+                               const float* weights, T* dx) {
+  const int32_t inputs = p.outer * p.in[0] * p.in[1] * p.in[2] * p.in[3] * p.inner;
+  for (int32_t i = 0; i < inputs; ++i) dx[i] = T(0);
+  for (int32_t o = 0; o < p.outer; ++o) {
+    for (int32_t a = 0; a < p.out[0]; ++a) {
+      const int32_t ta = p.first[0] + a * p.taps[0];
+      for (int32_t b = 0; b < p.out[1]; ++b) {
+        const int32_t tb = p.first[1] + b * p.taps[1];
+        for (int32_t c = 0; c < p.out[2]; ++c) {
+          const int32_t tc = p.first[2] + c * p.taps[2];
+          const bool outside = indices[ta] < 0 || indices[tb] < 0 || indices[tc] < 0;
+          for (int32_t d = 0; d < p.out[3]; ++d) {
+            const int32_t td = p.first[3] + d * p.taps[3];
+            const T* from = dy;
+            dy += p.inner;
+            if (outside || indices[td] < 0) continue;
+            for (int32_t i = ta; i < ta + p.taps[0]; ++i) {
+              const int32_t at0 = o * p.in[0] + indices[i];
+              for (int32_t j = tb; j < tb + p.taps[1]; ++j) {
+                const int32_t at1 = at0 * p.in[1] + indices[j];
+                const T w1 = static_cast<T>(weights[i]) * static_cast<T>(weights[j]);
+                for (int32_t l = tc; l < tc + p.taps[2]; ++l) {
+                  const T w2 = w1 * static_cast<T>(weights[l]);
+                  T* row = dx + (at1 * p.in[2] + indices[l]) * p.in[3] * p.inner;
+                  for (int32_t m = td; m < td + p.taps[3]; ++m) {
+                    const T w = w2 * static_cast<T>(weights[m]);
+                    T* to = row + indices[m] * p.inner;
+                    for (int32_t k = 0; k < p.inner; ++k) to[k] += w * from[k];
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace kernels
 
 #endif  // MEMPLAN_KERNELS_RESIZE_H_

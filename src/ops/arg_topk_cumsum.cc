@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/arg_reduce.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/reduce_loops.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
@@ -86,6 +87,24 @@ absl::StatusOr<Lowering> LowerTopK(const NodeContext& node, const Target&) {
   return lowering;
 }
 
+// The chosen elements' gradients go where the elements came from.
+absl::Status TopKGradient(GradientContext& g) {
+  if (!g.Wants(0) || g.OutputGradient(0) == kNoValue) return absl::OkStatus();
+  const Shape shape = g.ShapeOf(g.Input(0));
+  const int64_t axis = g.context().Int("axis", -1);
+  ValueId indices = g.Output(1);
+  if (indices == kNoValue && g.num_outputs() == 1) {
+    const std::vector<ValueId> extra = g.ExtendNode("TopK", "", 1);
+    indices = extra[0];
+  } else if (indices == kNoValue) {
+    GradientContext::Attributes attributes = g.node().attributes;
+    indices = g.AddMany("TopK", {g.Input(0), g.Input(1)}, 2, std::move(attributes))[1];
+  }
+  g.SetInputGradient(0, g.Add("GatherElementsGrad", {g.OutputGradient(0), g.Ints(shape), indices},
+                              {{"axis", axis}}, kMicrosoft));
+  return g.status();
+}
+
 // ---- CumSum
 
 absl::StatusOr<std::vector<TensorType>> InferCumSum(const NodeContext& node) {
@@ -106,6 +125,15 @@ absl::StatusOr<Lowering> LowerCumSum(const NodeContext& node, const Target&) {
   return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
+// An element is part of the sums behind it: they add up from the other end.
+absl::Status CumSumGradient(GradientContext& g) {
+  const int64_t exclusive = g.context().Int("exclusive", 0);
+  const int64_t reverse = g.context().Int("reverse", 0) != 0 ? 0 : 1;
+  g.SetInputGradient(0, g.Add("CumSum", {g.OutputGradient(0), g.Input(1)},
+                              {{"exclusive", exclusive}, {"reverse", reverse}}));
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kArgMax = {
@@ -114,6 +142,7 @@ extern const OpDef kArgMax = {
     .max_inputs = 1,
     .infer = InferArgReduce,
     .lower = LowerArgReduce<KERNEL_FUNCTOR(Largest)>,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kArgMin = {
@@ -122,6 +151,7 @@ extern const OpDef kArgMin = {
     .max_inputs = 1,
     .infer = InferArgReduce,
     .lower = LowerArgReduce<KERNEL_FUNCTOR(Smallest)>,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kTopK = {
@@ -131,6 +161,7 @@ extern const OpDef kTopK = {
     .max_outputs = 2,
     .infer = InferTopK,
     .lower = LowerTopK,
+    .gradient = TopKGradient,
 };
 
 extern const OpDef kCumSum = {
@@ -140,6 +171,7 @@ extern const OpDef kCumSum = {
     .infer = InferCumSum,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerCumSum,
+    .gradient = CumSumGradient,
 };
 
 }  // namespace onnx_memplan

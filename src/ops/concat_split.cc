@@ -76,6 +76,23 @@ absl::StatusOr<Lowering> LowerConcat(const NodeContext& node, const Target&) {
   return lowering;
 }
 
+// com.microsoft ConcatTraining: Concat, and the lengths of the inputs along the axis.
+absl::StatusOr<std::vector<TensorType>> InferConcatTraining(const NodeContext& node) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferConcat(node));
+  if (node.num_outputs() > 1) types.push_back({DType::kInt64, {node.num_inputs()}});
+  return types;
+}
+
+absl::StatusOr<Lowering> LowerConcatTraining(const NodeContext& node, const Target& target) {
+  ASSIGN_OR_RETURN(Lowering lowering, LowerConcat(node, target));
+  if (!node.HasOutput(1)) return lowering;
+  const size_t axis = CheckedAxis(node, 0, node.OutputShape(0));
+  std::vector<int64_t> lengths;
+  for (int32_t i = 0; i < node.num_inputs(); ++i) lengths.push_back(node.InputShape(i)[axis]);
+  RETURN_IF_ERROR(AppendKnownOutput(node, 1, Tensor::VectorInt64(lengths), &lowering));
+  return lowering;
+}
+
 absl::Status ConcatGradient(GradientContext& g) {
   const ValueId dy = g.OutputGradient(0);
   const auto axis = static_cast<int64_t>(CheckedAxis(g.context(), 0, g.ShapeOf(dy)));
@@ -204,6 +221,18 @@ extern const OpDef kConcat = {
     .infer = InferConcat,
     .aliases = ConcatAliases,
     .lower = LowerConcat,
+    .gradient = ConcatGradient,
+};
+
+extern const OpDef kConcatTraining = {
+    .type = "ConcatTraining",
+    .domain = kMicrosoft,
+    .min_inputs = 1,
+    .max_inputs = kVariadic,
+    .max_outputs = 2,
+    .infer = InferConcatTraining,
+    .aliases = ConcatAliases,
+    .lower = LowerConcatTraining,
     .gradient = ConcatGradient,
 };
 

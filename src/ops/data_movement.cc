@@ -63,18 +63,6 @@ void OrderLoops(std::vector<Loop>* loops) {
 
 }  // namespace
 
-std::string Substitute(std::string_view pattern, std::string_view placeholder,
-                       std::string_view type) {
-  std::string result;
-  for (size_t at; (at = pattern.find(placeholder)) != std::string_view::npos;) {
-    result += pattern.substr(0, at);
-    result += type;
-    pattern.remove_prefix(at + placeholder.size());
-  }
-  result += pattern;
-  return result;
-}
-
 std::vector<int64_t> RowMajorStrides(const Shape& shape) {
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;
@@ -148,14 +136,24 @@ absl::StatusOr<Lowering> LowerStridedCopy(const NodeContext& node, const Strided
   return lowering;
 }
 
-absl::StatusOr<Lowering> LowerKnownOutput(const NodeContext& node, Tensor value) {
+absl::Status AppendKnownOutput(const NodeContext& node, int32_t i, Tensor value,
+                               Lowering* lowering) {
   kernels::CopyParams params = {};
   ASSIGN_OR_RETURN(params.count, ToInt32(node, value.NumElements(), "the number of elements"));
-  if (params.count == 0) return Lowering();
+  if (params.count == 0) return absl::OkStatus();
   KernelCall call = WidthCall(value.dtype(), "kernels/copy.h", "kernels::Copy<{T}>",
                               []<class T>() { return FunctionOf<&kernels::Copy<T>>(); });
   call.constants.push_back(std::move(value));
-  return OneCall(std::move(call), params, {KernelArg::Constant(0), KernelArg::Output(0)});
+  call.params = MakeParams(params);
+  call.args = {KernelArg::Constant(0), KernelArg::Output(i)};
+  lowering->calls.push_back(std::move(call));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Lowering> LowerKnownOutput(const NodeContext& node, Tensor value) {
+  Lowering lowering;
+  RETURN_IF_ERROR(AppendKnownOutput(node, 0, std::move(value), &lowering));
+  return lowering;
 }
 
 absl::StatusOr<int64_t> CheckedProduct(const NodeContext& node, const Shape& shape, size_t begin,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ops/dispatch.h"
 #include "ops/kernel_call.h"
 #include "ops/node_context.h"
 #include "ops/op_def.h"
@@ -26,10 +27,6 @@ template <class Pick>
 absl::StatusOr<KernelCall> WidthIndexCall(const NodeContext& node, DType dtype, DType index_dtype,
                                           std::string_view header, std::string_view pattern,
                                           Pick pick);
-
-// Every `placeholder` of `pattern` replaced by `type`.
-std::string Substitute(std::string_view pattern, std::string_view placeholder,
-                       std::string_view type);
 
 // A copy of dims elements between two strided views. Offsets and strides in elements.
 struct StridedCopySpec {
@@ -58,6 +55,9 @@ absl::Status AppendStridedCopy(const NodeContext& node, DType dtype, const Strid
 // The lowering with the one copy of input 0 to output 0.
 absl::StatusOr<Lowering> LowerStridedCopy(const NodeContext& node, const StridedCopySpec& spec);
 
+// Appends the write of output `i`, which is known while planning, to `lowering`.
+absl::Status AppendKnownOutput(const NodeContext& node, int32_t i, Tensor value,
+                               Lowering* lowering);
 // The lowering of an operator whose only output is known while planning.
 absl::StatusOr<Lowering> LowerKnownOutput(const NodeContext& node, Tensor value);
 

@@ -6,13 +6,13 @@
 
 namespace onnx_memplan {
 
-std::string SubstituteType(std::string_view pattern, std::string_view type) {
-  constexpr std::string_view kPlaceholder = "{T}";
+std::string Substitute(std::string_view pattern, std::string_view placeholder,
+                       std::string_view type) {
   std::string result;
-  for (size_t at; (at = pattern.find(kPlaceholder)) != std::string_view::npos;) {
+  for (size_t at; (at = pattern.find(placeholder)) != std::string_view::npos;) {
     result += pattern.substr(0, at);
     result += type;
-    pattern.remove_prefix(at + kPlaceholder.size());
+    pattern.remove_prefix(at + placeholder.size());
   }
   result += pattern;
   return result;

@@ -14,8 +14,9 @@
 
 namespace onnx_memplan {
 
-// Replaces every "{T}" of `pattern` by `type`.
-std::string SubstituteType(std::string_view pattern, std::string_view type);
+// Every `placeholder` of `pattern` replaced by `type`.
+std::string Substitute(std::string_view pattern, std::string_view placeholder,
+                       std::string_view type);
 
 // A call of the kernel template in `header` for the element type `dtype`, one of Ts. `pattern` is
 // the C++ text of what `pick.template operator()<T>()` returns FunctionOf<>: keep the two on
@@ -33,7 +34,7 @@ absl::StatusOr<KernelCall> TypedCall(const NodeContext& node, DType dtype, std::
   const auto try_type = [&]<class T>() {
     if (found || dtype != kDTypeOf<T>) return;
     found = true;
-    call.name = SubstituteType(pattern, DTypeCppName(dtype));
+    call.name = Substitute(pattern, "{T}", DTypeCppName(dtype));
     call.function = pick.template operator()<T>();
   };
   (try_type.template operator()<Ts>(), ...);

@@ -10,6 +10,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "support/status_macros.h"
 
@@ -225,6 +226,84 @@ absl::StatusOr<Lowering> LowerEinsum(const NodeContext& node, const Target&) {
   return lowering;
 }
 
+// Labels as letters: those of ellipses get letters that the equation does not use.
+std::map<Label, char> LettersOf(const Equation& equation) {
+  std::map<Label, char> letters;
+  for (const auto& [label, length] : equation.lengths) {
+    if (label < kEllipsis) letters[label] = static_cast<char>(label);
+  }
+  std::string unused;
+  for (const char first : {'a', 'A'}) {
+    for (char c = first; c < first + 26; ++c) {
+      if (letters.count(c) == 0) unused += c;
+    }
+  }
+  size_t next = 0;
+  for (const auto& [label, length] : equation.lengths) {
+    if (label >= kEllipsis && next < unused.size()) letters[label] = unused[next++];
+  }
+  return letters;
+}
+
+// The gradient of operand `i`: dY and the other operands, summed over all labels but its own.
+absl::StatusOr<ValueId> OperandGradient(GradientContext& g, const Equation& equation, int32_t i) {
+  const std::map<Label, char> letters = LettersOf(equation);
+  if (letters.size() != equation.lengths.size()) {
+    return g.context().Unsupported("no gradient for more than 52 labels");
+  }
+  const std::vector<Label>& own = equation.operands[static_cast<size_t>(i)];
+  const Shape shape = g.ShapeOf(g.Input(i));
+  const auto term = [&](const std::vector<Label>& labels, const Shape& dims, ValueId* value) {
+    // A dimension of 1 that is repeated has no label of its own length: it goes.
+    std::string text;
+    Shape kept;
+    for (size_t d = 0; d < labels.size(); ++d) {
+      if (dims[d] == 1 && equation.lengths.at(labels[d]) != 1) continue;
+      text += letters.at(labels[d]);
+      kept.push_back(dims[d]);
+    }
+    *value = g.ReshapeTo(*value, kept);
+    return text;
+  };
+  std::string text;
+  std::vector<ValueId> operands;
+  const auto add = [&](const std::vector<Label>& labels, ValueId value) {
+    text += (operands.empty() ? "" : ",") + term(labels, Shape(g.ShapeOf(value)), &value);
+    operands.push_back(value);
+  };
+  add(equation.output, g.OutputGradient(0));
+  for (int32_t k = 0; k < g.num_inputs(); ++k) {
+    if (k != i) add(equation.operands[static_cast<size_t>(k)], g.Input(k));
+  }
+  // Labels that only this operand has were summed: their gradient is repeated.
+  std::string result;
+  Shape spread;  // the operand's, with 1 for the labels that are missing
+  for (size_t d = 0; d < own.size(); ++d) {
+    const char letter = letters.at(own[d]);
+    const bool is_repeated = shape[d] == 1 && equation.lengths.at(own[d]) != 1;
+    if (std::count(own.begin(), own.end(), own[d]) > 1) {
+      return g.context().Unsupported("no gradient for a label that one operand has twice");
+    }
+    const bool is_found = !is_repeated && text.find(letter) != std::string::npos;
+    if (is_found) result += letter;
+    spread.push_back(is_found ? shape[d] : 1);
+  }
+  ValueId gradient = g.Add("Einsum", operands, {{"equation", text + "->" + result}});
+  gradient = g.ReshapeTo(gradient, spread);
+  if (spread != shape) gradient = g.Add("Expand", {gradient, g.Ints(shape)});
+  return gradient;
+}
+
+absl::Status EinsumGradient(GradientContext& g) {
+  ASSIGN_OR_RETURN(const Equation equation, ParseEquation(g.context()));
+  for (int32_t i = 0; i < g.num_inputs(); ++i) {
+    if (!g.Wants(i)) continue;
+    ASSIGN_OR_RETURN(const ValueId gradient, OperandGradient(g, equation, i));
+    if (g.status().ok()) g.SetInputGradient(i, gradient);
+  }
+  return g.status();
+}
+
 }  // namespace
 
 extern const OpDef kEinsum = {
@@ -233,6 +312,7 @@ extern const OpDef kEinsum = {
     .max_inputs = kVariadic,
     .infer = InferEinsum,
     .lower = LowerEinsum,
+    .gradient = EinsumGradient,
 };
 
 }  // namespace onnx_memplan

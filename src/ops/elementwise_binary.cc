@@ -75,6 +75,14 @@ absl::StatusOr<Lowering> LowerUnaryFloat(const NodeContext& node) {
   return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
+// com.microsoft FastGelu: Gelu by the tanh approximation of X or of X + bias.
+absl::StatusOr<Lowering> LowerFastGelu(const NodeContext& node, const Target& target) {
+  if (node.HasInput(1)) {
+    return LowerBinary<KERNEL_FUNCTOR(BiasGeluTanh), FloatTypes>(node, target);
+  }
+  return LowerUnaryFloat<KERNEL_FUNCTOR(GeluTanh)>(node);
+}
+
 absl::StatusOr<Lowering> LowerPow(const NodeContext& node, const Target&) {
   // The powers that normalisations and approximations are made of are products.
   const std::optional<double> exponent = ConstantExponent(node);
@@ -283,13 +291,31 @@ absl::Status PReluGradient(GradientContext& g) {
   return g.status();
 }
 
-absl::Status BiasGeluGradient(GradientContext& g) {
+// dX of a Gelu of X + bias, by the gradient operators with a bias (along the last dimension) and
+// without.
+ValueId BiasGeluInputGradient(GradientContext& g, std::string_view with_bias,
+                              std::string_view without) {
   const ValueId dy = g.OutputGradient(0);
   const Shape bias = InputShapeOf(g, 1);
-  const bool is_row = bias.size() == 1 && bias[0] == g.ShapeOf(dy).back();
-  const ValueId dx =
-      is_row ? g.Add("BiasGeluGrad_dX", {dy, g.Input(0), g.Input(1)}, {}, kMicrosoft)
-             : g.Add("GeluGrad", {dy, g.Add("Add", {g.Input(0), g.Input(1)})}, {}, kMicrosoft);
+  if (bias.size() == 1 && bias[0] == g.ShapeOf(dy).back()) {
+    return g.Add(with_bias, {dy, g.Input(0), g.Input(1)}, {}, kMicrosoft);
+  }
+  return g.Add(without, {dy, g.Add("Add", {g.Input(0), g.Input(1)})}, {}, kMicrosoft);
+}
+
+absl::Status FastGeluGradient(GradientContext& g) {
+  if (g.Input(1) == kNoValue) {
+    g.SetInputGradient(0, g.Add("FastGeluGrad", {g.OutputGradient(0), g.Input(0)}, {}, kMicrosoft));
+    return g.status();
+  }
+  const ValueId dx = BiasGeluInputGradient(g, "BiasFastGeluGrad_dX", "FastGeluGrad");
+  if (g.Wants(0)) g.SetInputGradient(0, dx);
+  if (g.Wants(1)) SetSummed(g, 1, dx);
+  return g.status();
+}
+
+absl::Status BiasGeluGradient(GradientContext& g) {
+  const ValueId dx = BiasGeluInputGradient(g, "BiasGeluGrad_dX", "GeluGrad");
   if (g.Wants(0)) g.SetInputGradient(0, dx);
   if (g.Wants(1)) SetSummed(g, 1, dx);
   return g.status();
@@ -373,6 +399,16 @@ extern const OpDef kPRelu = BinaryOp("PRelu", LowerBinary<KERNEL_FUNCTOR(PRelu),
 extern const OpDef kMicrosoftBiasGelu =
     Microsoft(BinaryOp("BiasGelu", LowerBinary<KERNEL_FUNCTOR(BiasGelu), FloatTypes>,
                        BiasGeluGradient, InferUnidirectional));
+extern const OpDef kMicrosoftFastGelu = {
+    .type = "FastGelu",
+    .domain = kMicrosoft,
+    .min_inputs = 1,
+    .max_inputs = 2,
+    .infer = InferUnidirectional,
+    .aliases = InPlaceUnbroadcast,
+    .lower = LowerFastGelu,
+    .gradient = FastGeluGradient,
+};
 extern const OpDef kBitwiseAnd = BinaryOp(
     "BitwiseAnd", LowerBinary<KERNEL_FUNCTOR(BitwiseAnd), IntegerTypes>, rules::ZeroGradient);
 extern const OpDef kBitwiseOr = BinaryOp(

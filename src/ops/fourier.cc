@@ -8,6 +8,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "support/status_macros.h"
 
@@ -118,6 +119,31 @@ absl::StatusOr<Lowering> LowerDft(const NodeContext& node, const Target&) {
   return LowerTransform(node, params, KernelArg::Null());
 }
 
+// The conjugate transpose of the transform is the opposite one, but for the factor 1 / points. Bins
+// that a one-sided transform leaves out count as 0; real inputs have the real part.
+absl::Status DftGradient(GradientContext& g) {
+  if (!g.Wants(0)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const DftShape dft, ReadDft(g.context()));
+  const Shape in = g.ShapeOf(g.Input(0));
+  const DType dtype = g.Type(g.Input(0)).dtype;
+  const bool inverse = g.context().Int("inverse", 0) != 0;
+  const auto points = static_cast<double>(dft.points);
+  const ValueId length = g.Constant(Tensor::ScalarInt64(dft.points));
+  const ValueId axis = g.Constant(Tensor::ScalarInt64(static_cast<int64_t>(dft.axis)));
+  ValueId dx =
+      g.Add("DFT", {g.OutputGradient(0), length, axis}, {{"inverse", int64_t{inverse ? 0 : 1}}});
+  if (in.back() == 1) {
+    dx = g.Add("Slice", {dx, g.Ints({0}), g.Ints({1}), g.Ints({-1})});
+  }
+  if (in[dft.axis] != dft.points) {
+    std::vector<int64_t> pads(2 * in.size(), 0);
+    pads[in.size() + dft.axis] = in[dft.axis] - dft.points;
+    dx = g.Add("Pad", {dx, g.Ints(pads)});
+  }
+  g.SetInputGradient(0, g.Add("Mul", {dx, g.Scalar(inverse ? 1 / points : points, dtype)}));
+  return g.status();
+}
+
 // ---- STFT-17
 
 struct StftShape {
@@ -181,6 +207,7 @@ extern const OpDef kDft = {
     .max_inputs = 3,
     .infer = InferDft,
     .lower = LowerDft,
+    .gradient = DftGradient,
 };
 
 extern const OpDef kStft = {

@@ -11,6 +11,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "ops/onnx_dtype.h"
 #include "support/status_macros.h"
@@ -172,6 +173,25 @@ absl::StatusOr<Lowering> LowerOneHot(const NodeContext& node, const Target&) {
                  {KernelArg::Input(0), KernelArg::Input(2), KernelArg::Output(0)});
 }
 
+// Of the (off, on) pair: sums of the gradients of the elements that are each.
+absl::Status OneHotGradient(GradientContext& g) {
+  if (!g.Wants(2)) return absl::OkStatus();
+  const ValueId dy = g.OutputGradient(0);
+  const DType dtype = g.Type(dy).dtype;
+  const int64_t axis = g.context().Int("axis", -1);
+  const auto sum = [&](ValueId value) {
+    return g.ReshapeTo(g.Add("ReduceSum", {value}, {{"keepdims", int64_t{0}}}), {1});
+  };
+  const ValueId zero_one = dtype == DType::kDouble
+                               ? g.Constant(Tensor::FromVector<double>({2}, {0, 1}))
+                               : g.Constant(Tensor::FromVector<float>({2}, {0, 1}));
+  const ValueId is_on = g.Add("OneHot", {g.Input(0), g.Input(1), zero_one}, {{"axis", axis}});
+  const ValueId on = sum(g.Add("Mul", {dy, is_on}));
+  const ValueId off = g.Add("Sub", {sum(dy), on});
+  g.SetInputGradient(2, g.Add("Concat", {off, on}, {{"axis", int64_t{0}}}));
+  return g.status();
+}
+
 // ---- Trilu, EyeLike
 
 absl::StatusOr<std::vector<TensorType>> InferTrilu(const NodeContext& node) {
@@ -199,6 +219,14 @@ absl::StatusOr<Lowering> LowerTrilu(const NodeContext& node, const Target&) {
   return OneCall(std::move(call), params,
                  {KernelArg::Input(0), node.HasInput(1) ? KernelArg::Input(1) : KernelArg::Null(),
                   KernelArg::Output(0)});
+}
+
+absl::Status TriluGradient(GradientContext& g) {
+  const int64_t upper = g.context().Int("upper", 1);
+  std::vector<ValueId> operands = {g.OutputGradient(0)};
+  if (g.Input(1) != kNoValue) operands.push_back(g.Input(1));
+  g.SetInputGradient(0, g.Add("Trilu", operands, {{"upper", upper}}));
+  return g.status();
 }
 
 absl::StatusOr<std::vector<TensorType>> InferEyeLike(const NodeContext& node) {
@@ -316,6 +344,7 @@ extern const OpDef kRange = {
     .max_inputs = 3,
     .infer = InferRange,
     .lower = LowerRange,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kConstantOfShape = {
@@ -324,6 +353,7 @@ extern const OpDef kConstantOfShape = {
     .max_inputs = 1,
     .infer = InferConstantOfShape,
     .lower = LowerConstantOfShape,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kOneHot = {
@@ -332,6 +362,7 @@ extern const OpDef kOneHot = {
     .max_inputs = 3,
     .infer = InferOneHot,
     .lower = LowerOneHot,
+    .gradient = OneHotGradient,
 };
 
 extern const OpDef kTrilu = {
@@ -341,6 +372,7 @@ extern const OpDef kTrilu = {
     .infer = InferTrilu,
     .aliases = rules::InPlaceFirstInput,
     .lower = LowerTrilu,
+    .gradient = TriluGradient,
 };
 
 extern const OpDef kEyeLike = {
@@ -349,6 +381,7 @@ extern const OpDef kEyeLike = {
     .max_inputs = 1,
     .infer = InferEyeLike,
     .lower = LowerEyeLike,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kBlackmanWindow = {
@@ -357,6 +390,7 @@ extern const OpDef kBlackmanWindow = {
     .max_inputs = 1,
     .infer = InferWindow,
     .lower = LowerBlackman,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kHammingWindow = {
@@ -365,6 +399,7 @@ extern const OpDef kHammingWindow = {
     .max_inputs = 1,
     .infer = InferWindow,
     .lower = LowerHamming,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kHannWindow = {
@@ -373,6 +408,7 @@ extern const OpDef kHannWindow = {
     .max_inputs = 1,
     .infer = InferWindow,
     .lower = LowerHann,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kNonZero = {
@@ -381,6 +417,7 @@ extern const OpDef kNonZero = {
     .max_inputs = 1,
     .infer = InferNonZero,
     .lower = LowerNonZero,
+    .gradient = rules::ZeroGradient,
 };
 
 }  // namespace onnx_memplan

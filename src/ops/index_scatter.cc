@@ -8,6 +8,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "support/status_macros.h"
 
@@ -65,6 +66,29 @@ const std::vector<KernelArg>& ScatterArgs() {
   return *args;
 }
 
+// Data and updates of a scatter. `gather` reads the updated places of a tensor of the data's shape.
+//   none: what is replaced has gradient 0, its update has that of the place.
+//   add: both have that of the place. mul: the data's are multiplied by the updates again.
+template <class Gather>
+absl::Status ScatterGradient(GradientContext& g, std::string_view op_type, Gather gather) {
+  const ValueId dy = g.OutputGradient(0);
+  const std::string reduction = g.context().String("reduction", "none");
+  GradientContext::Attributes attributes = g.node().attributes;
+  const Shape updates = g.ShapeOf(g.Input(2));
+  const DType dtype = g.Type(dy).dtype;
+  if (reduction == "max" || reduction == "min" || (reduction == "mul" && g.Wants(2))) {
+    return g.context().Unsupported("no gradient for reduction '" + reduction + "'" +
+                                   (reduction == "mul" ? " of updates" : ""));
+  }
+  if (g.Wants(0) && reduction == "add") g.SetInputGradient(0, dy);
+  if (g.Wants(0) && reduction != "add") {
+    const ValueId factor = reduction == "mul" ? g.Input(2) : g.Zeros(updates, dtype);
+    g.SetInputGradient(0, g.Add(op_type, {dy, g.Input(1), factor}, std::move(attributes)));
+  }
+  if (g.Wants(2)) g.SetInputGradient(2, gather(dy));
+  return g.status();
+}
+
 // ---- ScatterElements
 
 absl::StatusOr<std::vector<TensorType>> InferScatterElements(const NodeContext& node) {
@@ -106,6 +130,13 @@ absl::StatusOr<Lowering> LowerScatterElements(const NodeContext& node, const Tar
                                         ? ScatterElementsCall<int32_t>(node, "int32_t")
                                         : ScatterElementsCall<int64_t>(node, "int64_t"));
   return OneCall(std::move(call), params, ScatterArgs());
+}
+
+absl::Status ScatterElementsGradient(GradientContext& g) {
+  const int64_t axis = g.context().Int("axis", 0);
+  return ScatterGradient(g, "ScatterElements", [&](ValueId dy) {
+    return g.Add("GatherElements", {dy, g.Input(1)}, {{"axis", axis}});
+  });
 }
 
 // ---- ScatterND
@@ -151,6 +182,12 @@ absl::StatusOr<Lowering> LowerScatterNd(const NodeContext& node, const Target&) 
   return OneCall(std::move(call), params, ScatterArgs());
 }
 
+absl::Status ScatterNdGradient(GradientContext& g) {
+  return ScatterGradient(g, "ScatterND", [&](ValueId dy) {
+    return g.Add("GatherND", {dy, g.Input(1)});
+  });
+}
+
 }  // namespace
 
 extern const OpDef kScatterElements = {
@@ -160,6 +197,7 @@ extern const OpDef kScatterElements = {
     .infer = InferScatterElements,
     .aliases = ScatterAliases,
     .lower = LowerScatterElements,
+    .gradient = ScatterElementsGradient,
 };
 
 extern const OpDef kScatterNd = {
@@ -169,6 +207,7 @@ extern const OpDef kScatterNd = {
     .infer = InferScatterNd,
     .aliases = ScatterAliases,
     .lower = LowerScatterNd,
+    .gradient = ScatterNdGradient,
 };
 
 }  // namespace onnx_memplan

@@ -9,6 +9,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "ops/onnx_dtype.h"
 #include "support/status_macros.h"
@@ -126,6 +127,12 @@ absl::StatusOr<Lowering> LowerDynamicQuantize(const NodeContext& node, const Tar
                  {KernelArg::Input(0), KernelArg::Output(0), optional(1), optional(2)});
 }
 
+// The input is of integers.
+absl::Status DequantizeGradient(GradientContext& g) {
+  if (!g.Wants(1)) return absl::OkStatus();
+  return g.context().Unsupported("no gradient for the scale");
+}
+
 }  // namespace
 
 extern const OpDef kQuantizeLinear = {
@@ -134,6 +141,7 @@ extern const OpDef kQuantizeLinear = {
     .max_inputs = 3,
     .infer = InferQuantize,
     .lower = LowerQuantize,
+    .gradient = rules::ZeroGradient,
 };
 
 extern const OpDef kDequantizeLinear = {
@@ -142,6 +150,7 @@ extern const OpDef kDequantizeLinear = {
     .max_inputs = 3,
     .infer = InferDequantize,
     .lower = LowerDequantize,
+    .gradient = DequantizeGradient,
 };
 
 extern const OpDef kDynamicQuantizeLinear = {
@@ -151,6 +160,7 @@ extern const OpDef kDynamicQuantizeLinear = {
     .max_outputs = 3,
     .infer = InferDynamicQuantize,
     .lower = LowerDynamicQuantize,
+    .gradient = rules::ZeroGradient,
 };
 
 }  // namespace onnx_memplan

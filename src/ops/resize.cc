@@ -11,6 +11,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "ops/resize_table.h"
 #include "support/status_macros.h"
@@ -137,10 +138,13 @@ absl::Status ApplySizes(const NodeContext& node, const std::vector<size_t>& name
   return absl::OkStatus();
 }
 
+// What is resized: input 0, or what attribute `input_shape` of ResizeGrad says.
+Shape ResizedShape(const NodeContext& node) { return node.Ints("input_shape", node.InputShape(0)); }
+
 // What happens to each dimension.
 absl::StatusOr<std::vector<ResizeAxis>> ResizeAxes(const NodeContext& node) {
   std::vector<ResizeAxis> axes;
-  for (int64_t dim : node.InputShape(0)) {
+  for (int64_t dim : ResizedShape(node)) {
     axes.push_back({.in = dim, .out = dim, .length = static_cast<float>(dim)});
   }
   ASSIGN_OR_RETURN(const std::vector<size_t> named, NamedAxes(node));
@@ -241,18 +245,27 @@ std::vector<Alias> ResizeAliases(const NodeContext& node) {
   return plan.ok() && plan->axes.empty() ? rules::ViewOfFirstInput(node) : std::vector<Alias>();
 }
 
-absl::StatusOr<Lowering> LowerResize(const NodeContext& node, const Target& target) {
-  RETURN_IF_ERROR(CheckCounts(node));
-  if (node.OutputType(0).NumElements() == 0) return Lowering();
-  ASSIGN_OR_RETURN(const ResizePlan plan, PlanResize(node));
-  if (plan.axes.empty()) return rules::LowerCopy(node, target);
+// What the kernels take.
+struct ResizeTables {
   kernels::ResizeParams params = {};
+  std::vector<int32_t> indices = {0};  // the first entry is of the axes that are not there
+  std::vector<float> weights = {1};
+  bool extrapolates = false;
+
+  Tensor Indices() const {
+    return Tensor::FromVector<int32_t>({static_cast<int64_t>(indices.size())}, indices);
+  }
+  Tensor Weights() const {
+    return Tensor::FromVector<float>({static_cast<int64_t>(weights.size())}, weights);
+  }
+};
+
+absl::StatusOr<ResizeTables> MakeTables(const NodeContext& node, const ResizePlan& plan) {
+  ResizeTables tables;
+  kernels::ResizeParams& params = tables.params;
   params.extrapolation = node.Float("extrapolation_value", 0);
   ASSIGN_OR_RETURN(params.outer, ToInt32(node, plan.outer, "a product of dimensions"));
   ASSIGN_OR_RETURN(params.inner, ToInt32(node, plan.inner, "a product of dimensions"));
-  std::vector<int32_t> indices = {0};  // of the axes that are not there
-  std::vector<float> weights = {1};
-  bool extrapolates = false;
   const size_t pad = static_cast<size_t>(kernels::kResizeAxes) - plan.axes.size();
   for (size_t a = 0; a < static_cast<size_t>(kernels::kResizeAxes); ++a) {
     params.in[a] = params.out[a] = params.taps[a] = 1;
@@ -261,25 +274,83 @@ absl::StatusOr<Lowering> LowerResize(const NodeContext& node, const Target& targ
     ASSIGN_OR_RETURN(params.in[a], ToInt32(node, axis.in, "a dimension"));
     ASSIGN_OR_RETURN(params.out[a], ToInt32(node, axis.out, "a dimension"));
     params.taps[a] = axis.table.taps;
-    params.first[a] = static_cast<int32_t>(indices.size());
-    indices.insert(indices.end(), axis.table.indices.begin(), axis.table.indices.end());
-    weights.insert(weights.end(), axis.table.weights.begin(), axis.table.weights.end());
-    extrapolates = extrapolates || axis.table.Extrapolates();
+    params.first[a] = static_cast<int32_t>(tables.indices.size());
+    tables.indices.insert(tables.indices.end(), axis.table.indices.begin(),
+                          axis.table.indices.end());
+    tables.weights.insert(tables.weights.end(), axis.table.weights.begin(),
+                          axis.table.weights.end());
+    tables.extrapolates = tables.extrapolates || axis.table.Extrapolates();
   }
-  const auto count = static_cast<int64_t>(indices.size());
+  return tables;
+}
+
+absl::StatusOr<Lowering> LowerResize(const NodeContext& node, const Target& target) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const ResizePlan plan, PlanResize(node));
+  if (plan.axes.empty()) return rules::LowerCopy(node, target);
+  ASSIGN_OR_RETURN(const ResizeTables tables, MakeTables(node, plan));
   const KernelArg x = KernelArg::Input(0);
   const KernelArg y = KernelArg::Output(0);
-  if (node.String("mode", "nearest") == "nearest" && !extrapolates) {
+  if (node.String("mode", "nearest") == "nearest" && !tables.extrapolates) {
     KernelCall call =
         WidthCall(node.InputDType(0), "kernels/resize.h", "kernels::ResizeNearest<{T}>",
                   []<class T>() { return FunctionOf<&kernels::ResizeNearest<T>>(); });
-    call.constants = {Tensor::FromVector<int32_t>({count}, indices)};
-    return OneCall(std::move(call), params, {x, KernelArg::Constant(0), y});
+    call.constants = {tables.Indices()};
+    return OneCall(std::move(call), tables.params, {x, KernelArg::Constant(0), y});
   }
   ASSIGN_OR_RETURN(KernelCall call, WeightedCall(node));
-  call.constants = {Tensor::FromVector<int32_t>({count}, indices),
-                    Tensor::FromVector<float>({count}, weights)};
-  return OneCall(std::move(call), params, {x, KernelArg::Constant(0), KernelArg::Constant(1), y});
+  call.constants = {tables.Indices(), tables.Weights()};
+  return OneCall(std::move(call), tables.params,
+                 {x, KernelArg::Constant(0), KernelArg::Constant(1), y});
+}
+
+absl::Status ResizeGradient(GradientContext& g) {
+  if (!g.Wants(0)) return absl::OkStatus();
+  std::vector<ValueId> operands = {g.OutputGradient(0)};
+  for (int32_t i = 1; i < g.num_inputs(); ++i) {
+    operands.push_back(g.Input(i) == kNoValue ? GradientContext::kOmitted : g.Input(i));
+  }
+  GradientContext::Attributes attributes = g.node().attributes;
+  attributes["input_shape"] = Shape(g.ShapeOf(g.Input(0)));
+  g.SetInputGradient(0, g.Add("ResizeGrad", operands, std::move(attributes), kMemplan));
+  return g.status();
+}
+
+// ResizeGrad: dY, then the inputs of Resize behind its first, and its attributes; `input_shape` is
+// the shape of what was resized.
+absl::StatusOr<std::vector<TensorType>> InferResizeGrad(const NodeContext& node) {
+  RETURN_IF_ERROR(node.RequiredInts("input_shape").status());
+  RETURN_IF_ERROR(RuleOf(node).status());
+  const Shape shape = ResizedShape(node);
+  if (shape.size() != node.InputShape(0).size()) return node.Invalid("the ranks differ");
+  for (int64_t dim : shape) {
+    if (dim < 0) return node.Invalid("a dimension of input_shape is negative");
+  }
+  ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, ResizeAxes(node));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (node.InputShape(0)[i] != axes[i].out) {
+      return node.Invalid(
+          absl::StrCat("dimension ", i, " of the gradient should be ", axes[i].out));
+    }
+  }
+  return std::vector<TensorType>{{node.InputDType(0), shape}};
+}
+
+absl::StatusOr<Lowering> LowerResizeGrad(const NodeContext& node, const Target& target) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const ResizePlan plan, PlanResize(node));
+  if (plan.axes.empty()) return rules::LowerCopy(node, target);
+  ASSIGN_OR_RETURN(const ResizeTables tables, MakeTables(node, plan));
+  ASSIGN_OR_RETURN(KernelCall call,
+                   (TypedCall<float, double>(
+                       node, node.InputDType(0), "kernels/resize.h", "kernels::ResizeGrad<{T}>",
+                       []<class T>() { return FunctionOf<&kernels::ResizeGrad<T>>(); })));
+  call.constants = {tables.Indices(), tables.Weights()};
+  return OneCall(
+      std::move(call), tables.params,
+      {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Constant(1), KernelArg::Output(0)});
 }
 
 }  // namespace
@@ -291,6 +362,17 @@ extern const OpDef kResize = {
     .infer = InferResize,
     .aliases = ResizeAliases,
     .lower = LowerResize,
+    .gradient = ResizeGradient,
+};
+
+extern const OpDef kResizeGrad = {
+    .type = "ResizeGrad",
+    .domain = kMemplan,
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .infer = InferResizeGrad,
+    .aliases = ResizeAliases,
+    .lower = LowerResizeGrad,
 };
 
 }  // namespace onnx_memplan

@@ -11,6 +11,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/gradient_context.h"
 #include "ops/index_rules.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
@@ -142,9 +143,8 @@ absl::StatusOr<Lowering> LowerRoiAlign(const NodeContext& node, const Target&) {
 
 // ---- MaxUnpool
 
-// The image that MaxPool with these attributes would have come from.
-absl::StatusOr<Shape> PooledImage(const NodeContext& node) {
-  const Shape& shape = node.InputShape(0);
+// The image that MaxPool with these attributes would have made a tensor of `shape` from.
+absl::StatusOr<Shape> PooledImage(const NodeContext& node, const Shape& shape) {
   if (shape.size() < 3) return node.Invalid("the input must have rank 3 or more");
   const size_t axes = shape.size() - 2;
   ASSIGN_OR_RETURN(const std::vector<int64_t> kernel,
@@ -174,7 +174,7 @@ absl::StatusOr<std::vector<TensorType>> InferMaxUnpool(const NodeContext& node) 
     return node.Invalid("indices must be int64 and as many as the input's elements");
   }
   RETURN_IF_ERROR(node.RequiredInts("kernel_shape").status());
-  ASSIGN_OR_RETURN(const Shape image, PooledImage(node));
+  ASSIGN_OR_RETURN(const Shape image, PooledImage(node, input.shape));
   if (!node.HasInput(2)) return std::vector<TensorType>{{input.dtype, image}};
   ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(2, "output_shape"));
   bool fits = shape.size() == image.size() && shape[0] == image[0] && shape[1] == image[1];
@@ -186,23 +186,67 @@ absl::StatusOr<std::vector<TensorType>> InferMaxUnpool(const NodeContext& node) 
   return std::vector<TensorType>{{input.dtype, shape}};
 }
 
-absl::StatusOr<Lowering> LowerMaxUnpool(const NodeContext& node, const Target&) {
-  RETURN_IF_ERROR(CheckCounts(node));
-  if (node.OutputType(0).NumElements() == 0) return Lowering();
-  ASSIGN_OR_RETURN(const Shape image, PooledImage(node));
-  const Shape& out = node.OutputShape(0);
+// For an input of type `pooled` and the output shape `out`.
+absl::StatusOr<kernels::MaxUnpoolParams> MakeMaxUnpoolParams(const NodeContext& node,
+                                                             const Shape& pooled,
+                                                             const Shape& out) {
+  ASSIGN_OR_RETURN(const Shape image, PooledImage(node, pooled));
   const std::vector<int64_t> strides = RowMajorStrides(out);
   ASSIGN_OR_RETURN(const int64_t image_elements, ProductFrom(node, image, 2));
   ASSIGN_OR_RETURN(const int64_t plane_elements, ProductFrom(node, out, 2));
   kernels::MaxUnpoolParams params = {};
-  params.inputs = static_cast<int32_t>(node.InputType(0).NumElements());
-  params.outputs = static_cast<int32_t>(node.OutputType(0).NumElements());
+  ASSIGN_OR_RETURN(const int64_t inputs, ProductFrom(node, pooled, 0));
+  ASSIGN_OR_RETURN(const int64_t outputs, ProductFrom(node, out, 0));
+  params.inputs = static_cast<int32_t>(inputs);
+  params.outputs = static_cast<int32_t>(outputs);
   params.image_elements = static_cast<int32_t>(image_elements);
   params.plane_elements = static_cast<int32_t>(plane_elements);
   RETURN_IF_ERROR(ToThreeAxes(node, {image.begin() + 2, image.end()}, 1, params.image));
   RETURN_IF_ERROR(ToThreeAxes(node, {strides.begin() + 2, strides.end()}, 0, params.plane_strides));
+  return params;
+}
+
+absl::StatusOr<Lowering> LowerMaxUnpool(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const kernels::MaxUnpoolParams params,
+                   MakeMaxUnpoolParams(node, node.InputShape(0), node.OutputShape(0)));
   KernelCall call = WidthCall(node.InputDType(0), "kernels/unpool.h", "kernels::MaxUnpool<{T}>",
                               []<class T>() { return FunctionOf<&kernels::MaxUnpool<T>>(); });
+  return OneCall(std::move(call), params,
+                 {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
+}
+
+// Elements are read where they were written.
+absl::Status MaxUnpoolGradient(GradientContext& g) {
+  if (!g.Wants(0)) return absl::OkStatus();
+  GradientContext::Attributes attributes = g.node().attributes;
+  g.SetInputGradient(0, g.Add("MaxUnpoolGrad", {g.OutputGradient(0), g.Input(1)},
+                              std::move(attributes), kMemplan));
+  return g.status();
+}
+
+// MaxUnpoolGrad: dY, the indices; attributes are those of MaxUnpool.
+absl::StatusOr<std::vector<TensorType>> InferMaxUnpoolGrad(const NodeContext& node) {
+  const Shape& pooled = node.InputShape(1);
+  const Shape& unpooled = node.InputShape(0);
+  if (node.InputDType(1) != DType::kInt64) return node.Invalid("indices must be int64");
+  ASSIGN_OR_RETURN(const Shape image, PooledImage(node, pooled));
+  bool fits = unpooled.size() == image.size() && unpooled[0] == image[0] && unpooled[1] == image[1];
+  for (size_t i = 2; fits && i < image.size(); ++i) fits = unpooled[i] >= image[i];
+  if (!fits) return node.Invalid("the gradient does not hold the image of the indices");
+  return std::vector<TensorType>{{node.InputDType(0), pooled}};
+}
+
+absl::StatusOr<Lowering> LowerMaxUnpoolGrad(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const kernels::MaxUnpoolParams params,
+                   MakeMaxUnpoolParams(node, node.InputShape(1), node.InputShape(0)));
+  ASSIGN_OR_RETURN(KernelCall call,
+                   (TypedCall<float, double>(
+                       node, node.InputDType(0), "kernels/unpool.h", "kernels::MaxUnpoolGrad<{T}>",
+                       []<class T>() { return FunctionOf<&kernels::MaxUnpoolGrad<T>>(); })));
   return OneCall(std::move(call), params,
                  {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
 }
@@ -259,11 +303,11 @@ absl::StatusOr<std::vector<TensorType>> InferCol2Im(const NodeContext& node) {
   return std::vector<TensorType>{{input.dtype, shape}};
 }
 
-absl::StatusOr<Lowering> LowerCol2Im(const NodeContext& node, const Target&) {
-  RETURN_IF_ERROR(CheckCounts(node));
-  if (node.OutputType(0).NumElements() == 0) return Lowering();
+// For images of shape `shape`.
+absl::StatusOr<kernels::Col2ImParams> MakeCol2ImParams(const NodeContext& node,
+                                                       const Shape& shape) {
   ASSIGN_OR_RETURN(const Columns columns, ReadColumns(node));
-  ASSIGN_OR_RETURN(const int64_t planes, CheckedProduct(node, node.OutputShape(0), 0, 2));
+  ASSIGN_OR_RETURN(const int64_t planes, CheckedProduct(node, shape, 0, 2));
   kernels::Col2ImParams params = {};
   ASSIGN_OR_RETURN(params.planes, ToInt32(node, planes, "a product of dimensions"));
   RETURN_IF_ERROR(ToThreeAxes(node, columns.image, 1, params.image));
@@ -272,10 +316,53 @@ absl::StatusOr<Lowering> LowerCol2Im(const NodeContext& node, const Target&) {
   RETURN_IF_ERROR(ToThreeAxes(node, columns.strides, 1, params.strides));
   RETURN_IF_ERROR(ToThreeAxes(node, columns.dilations, 1, params.dilations));
   RETURN_IF_ERROR(ToThreeAxes(node, columns.pads_begin, 0, params.pads));
+  return params;
+}
+
+absl::StatusOr<Lowering> LowerCol2Im(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const kernels::Col2ImParams params, MakeCol2ImParams(node, node.OutputShape(0)));
   ASSIGN_OR_RETURN(KernelCall call,
                    (TypedCall<float, double, int8_t, int32_t, int64_t, uint8_t>(
                        node, node.InputDType(0), "kernels/unpool.h", "kernels::Col2Im<{T}>",
                        []<class T>() { return FunctionOf<&kernels::Col2Im<T>>(); })));
+  return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
+}
+
+absl::Status Col2ImGradient(GradientContext& g) {
+  if (!g.Wants(0)) return absl::OkStatus();
+  GradientContext::Attributes attributes = g.node().attributes;
+  g.SetInputGradient(0, g.Add("Im2Col", {g.OutputGradient(0), g.Input(1), g.Input(2)},
+                              std::move(attributes), kMemplan));
+  return g.status();
+}
+
+// Im2Col: an image, and the image_shape, block_shape and attributes of the Col2Im that puts its
+// columns together.
+absl::StatusOr<std::vector<TensorType>> InferIm2Col(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const Columns columns, ReadColumns(node));
+  const Shape& image = node.InputShape(0);
+  if (image.size() != columns.image.size() + 2 ||
+      !std::equal(columns.image.begin(), columns.image.end(), image.begin() + 2)) {
+    return node.Invalid("the input must be batch x channels x image_shape");
+  }
+  ASSIGN_OR_RETURN(const int64_t cells, ProductFrom(node, columns.block, 0));
+  ASSIGN_OR_RETURN(const int64_t positions, ProductFrom(node, columns.positions, 0));
+  int64_t rows = 0;
+  if (__builtin_mul_overflow(image[1], cells, &rows))
+    return node.Invalid("the output is too large");
+  return std::vector<TensorType>{{node.InputDType(0), {image[0], rows, positions}}};
+}
+
+absl::StatusOr<Lowering> LowerIm2Col(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const kernels::Col2ImParams params, MakeCol2ImParams(node, node.InputShape(0)));
+  ASSIGN_OR_RETURN(KernelCall call,
+                   (TypedCall<float, double>(
+                       node, node.InputDType(0), "kernels/unpool.h", "kernels::Im2Col<{T}>",
+                       []<class T>() { return FunctionOf<&kernels::Im2Col<T>>(); })));
   return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
@@ -303,6 +390,25 @@ extern const OpDef kMaxUnpool = {
     .max_inputs = 3,
     .infer = InferMaxUnpool,
     .lower = LowerMaxUnpool,
+    .gradient = MaxUnpoolGradient,
+};
+
+extern const OpDef kMaxUnpoolGrad = {
+    .type = "MaxUnpoolGrad",
+    .domain = kMemplan,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .infer = InferMaxUnpoolGrad,
+    .lower = LowerMaxUnpoolGrad,
+};
+
+extern const OpDef kIm2Col = {
+    .type = "Im2Col",
+    .domain = kMemplan,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = InferIm2Col,
+    .lower = LowerIm2Col,
 };
 
 extern const OpDef kCol2Im = {
@@ -311,6 +417,7 @@ extern const OpDef kCol2Im = {
     .max_inputs = 3,
     .infer = InferCol2Im,
     .lower = LowerCol2Im,
+    .gradient = Col2ImGradient,
 };
 
 }  // namespace onnx_memplan

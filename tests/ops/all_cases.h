@@ -12,6 +12,7 @@
 #include "onnx_memplan/graph.h"
 #include "ops/cases.h"
 #include "ops/cases_elementwise.h"
+#include "ops/cases_gradient.h"
 #include "ops/cases_linear.h"
 #include "ops/cases_movement.h"
 #include "ops/cases_reduction.h"
@@ -23,17 +24,40 @@ namespace onnx_memplan::cases {
 
 inline std::vector<OpCase> AllCases() {
   std::vector<OpCase> all;
-  for (std::vector<OpCase> (*family)() :
-       {LinearCases,        UnaryCases,           BinaryCases,
-        LogicCases,         WhereClipCastCases,   ReduceCases,
-        ArgTopKCumSumCases, SoftmaxCases,         NormalizationCases,
-        LossCases,          ShapeCases,           TransposeCases,
-        SlicePadCases,      ConcatSplitCases,     TileExpandCases,
-        GatherCases,        ScatterCases,         GeneratorCases,
-        ResizeCases,        SamplingCases,        EinsumCases,
-        FourierCases,       QuantizeCases,        RecurrentCases,
-        TrainingLossCases,  SoftmaxGradientCases, NormalizationGradientCases,
-        PoolGradientCases,  ConvGradientCases}) {
+  for (std::vector<OpCase> (*family)() : {ActivationGradientCases,
+                                          MaskCases,
+                                          ReduceGradientCases,
+                                          MovementGradientCases,
+                                          TrainingGraphCases,
+                                          LinearCases,
+                                          UnaryCases,
+                                          BinaryCases,
+                                          LogicCases,
+                                          WhereClipCastCases,
+                                          ReduceCases,
+                                          ArgTopKCumSumCases,
+                                          SoftmaxCases,
+                                          NormalizationCases,
+                                          LossCases,
+                                          ShapeCases,
+                                          TransposeCases,
+                                          SlicePadCases,
+                                          ConcatSplitCases,
+                                          TileExpandCases,
+                                          GatherCases,
+                                          ScatterCases,
+                                          GeneratorCases,
+                                          ResizeCases,
+                                          SamplingCases,
+                                          EinsumCases,
+                                          FourierCases,
+                                          QuantizeCases,
+                                          RecurrentCases,
+                                          TrainingLossCases,
+                                          SoftmaxGradientCases,
+                                          NormalizationGradientCases,
+                                          PoolGradientCases,
+                                          ConvGradientCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;
