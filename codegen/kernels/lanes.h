@@ -99,6 +99,52 @@ MEMPLAN_INLINE void Store(const V& value, T* to) {
   __builtin_memcpy(to, &value, sizeof value);
 }
 
+// Calls visit(V, i) so that the V at i, i + 1, ... cover [0, count) once: vectors, then elements.
+// The first argument only carries the type. Compilers need not see that results do not overlap
+// operands.
+template <class T, class Visit>
+MEMPLAN_INLINE void ForLanes(int32_t count, Visit visit) {
+  using V = typename LanesOf<T>::Type;
+  constexpr int32_t kStep = LanesOf<T>::kCount;
+  int32_t i = 0;
+  for (; kStep > 1 && i + kStep <= count; i += kStep) visit(V{}, i);
+  for (; i < count; ++i) visit(T(0), i);
+}
+
+// The sum of term(V, 0), term(V, kStep), ... over [0, count), in vectors as ForLanes has them. As
+// ReduceElements of reduce.h, whatever the compiler makes of loops: chains over blocks of bounded
+// length, which are then added up.
+template <class T, class Term>
+MEMPLAN_INLINE T SumLanes(int32_t count, Term term) {
+  using V = typename LanesOf<T>::Type;
+  constexpr int32_t kStep = LanesOf<T>::kCount;
+  constexpr int32_t kChains = 4;
+  constexpr int32_t kBlock = 64 * kChains * kStep;
+  const int32_t whole = count - count % (kChains * kStep);
+  T total = T(0);
+  for (int32_t begin = 0; begin < whole; begin += kBlock) {
+    const int32_t end = whole - begin < kBlock ? whole : begin + kBlock;
+    V a = Splat<V>(0);
+    V b = a;
+    V c = a;
+    V d = a;
+    for (int32_t i = begin; i < end; i += kChains * kStep) {
+      a += term(V{}, i);
+      b += term(V{}, i + kStep);
+      c += term(V{}, i + 2 * kStep);
+      d += term(V{}, i + 3 * kStep);
+    }
+    T lanes[kStep];
+    Store((a + b) + (c + d), lanes);
+    T sum = T(0);
+    for (int32_t l = 0; l < kStep; ++l) sum += lanes[l];
+    total += sum;
+  }
+  T rest = T(0);
+  for (int32_t i = whole; i < count; ++i) rest += term(T(0), i);
+  return total + rest;
+}
+
 // Base classes of functors: whether Apply takes vectors too.
 struct TakesElements {
   static constexpr bool kTakesLanes = false;

@@ -5,6 +5,7 @@
 #define MEMPLAN_KERNELS_NORMALIZATION_H_
 
 #include "base.h"
+#include "lanes.h"
 #include "reduce.h"
 
 namespace kernels {
@@ -94,6 +95,15 @@ MEMPLAN_KERNEL void BatchNormalization(const BatchNormalizationParams& p, const 
   }
 }
 
+// y = x * factor + offset.
+template <class T>
+MEMPLAN_INLINE void ScaleRow(int32_t count, const T* x, T factor, T offset, T* y) {
+  ForLanes<T>(count, [=](auto zero, int32_t i) {
+    using V = decltype(zero);
+    Store(Load<V>(x + i) * factor + offset, y + i);
+  });
+}
+
 // BatchNormalization in training: see BatchNormalizationTraining.
 struct BatchTrainingParams {
   int32_t outer;
@@ -139,7 +149,7 @@ MEMPLAN_KERNEL void BatchNormalizationTraining(const BatchTrainingParams& p, con
     const T offset = bias[c] - current_mean * factor;
     for (int32_t o = 0; o < p.outer; ++o) {
       const int32_t row = (o * p.channels + c) * p.inner;
-      for (int32_t i = row; i < row + p.inner; ++i) y[i] = x[i] * factor + offset;
+      ScaleRow(p.inner, x + row, factor, offset, y + row);
     }
     if (running_mean != nullptr) {
       running_mean[c] = mean[c] * momentum + current_mean * (T(1) - momentum);

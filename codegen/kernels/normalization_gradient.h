@@ -4,6 +4,7 @@
 #define MEMPLAN_KERNELS_NORMALIZATION_GRADIENT_H_
 
 #include "base.h"
+#include "lanes.h"
 #include "normalization.h"
 #include "reduce.h"
 
@@ -12,8 +13,21 @@ namespace kernels {
 // The sums of dy and of dy * (x - mean) over a row.
 template <class T>
 inline SumPair<T> GradientSums(int32_t count, const T* dy, const T* x, T mean) {
-  return {SumElements<T>(count, [dy](int32_t i) { return dy[i]; }),
-          SumElements<T>(count, [dy, x, mean](int32_t i) { return dy[i] * (x[i] - mean); })};
+  return {SumLanes<T>(count, [dy](auto zero, int32_t i) { return Load<decltype(zero)>(dy + i); }),
+          SumLanes<T>(count, [dy, x, mean](auto zero, int32_t i) {
+            using V = decltype(zero);
+            return Load<V>(dy + i) * (Load<V>(x + i) - mean);
+          })};
+}
+
+// dx = factor * (dy - shift - (x - center) * slope).
+template <class T>
+MEMPLAN_INLINE void GradientRow(int32_t count, const T* dy, const T* x, T factor, T shift, T center,
+                                T slope, T* dx) {
+  ForLanes<T>(count, [=](auto zero, int32_t i) {
+    using V = decltype(zero);
+    Store((Load<V>(dy + i) - shift - (Load<V>(x + i) - center) * slope) * factor, dx + i);
+  });
 }
 
 // x of outer x channels x inner elements.
@@ -43,9 +57,7 @@ MEMPLAN_KERNEL void BatchNormalizationGrad(const BatchNormalizationGradParams& p
       const T slope = sums.second * inverse[c] * inverse[c] / count;
       for (int32_t o = 0; o < p.outer; ++o) {
         const int32_t row = (o * p.channels + c) * p.inner;
-        for (int32_t i = row; i < row + p.inner; ++i) {
-          dx[i] = factor * (dy[i] - shift - (x[i] - center) * slope);
-        }
+        GradientRow(p.inner, dy + row, x + row, factor, shift, center, slope, dx + row);
       }
     }
     if (dscale != nullptr) dscale[c] = sums.second * inverse[c];
@@ -100,9 +112,12 @@ MEMPLAN_KERNEL void GroupNormalizationGrad(const GroupNormalizationParams& p, co
     for (int32_t c = 0; c < p.group_channels; ++c) {
       const int32_t row = at + c * p.inner;
       const T factor = scale[first_channel + c];
-      for (int32_t i = row; i < row + p.inner; ++i) {
-        dx[i] = inverse * (dy[i] * factor - shift - (x[i] - mean) * slope);
-      }
+      ForLanes<T>(p.inner, [=](auto zero, int32_t i) {
+        using V = decltype(zero);
+        const V centered = Load<V>(x + row + i) - mean;
+        const V value = (Load<V>(dy + row + i) * factor - shift - centered * slope) * inverse;
+        Store(value, dx + row + i);
+      });
     }
   }
 }
@@ -156,11 +171,18 @@ MEMPLAN_KERNEL void LayerNormalizationGrad(const LayerNormalizationParams& p, co
                          : T(1) / std::sqrt(VarianceOfRow(p.count, from, center) + T(p.epsilon));
     if (dscale != nullptr) {
       T* sums = scale_sums.block;
-      for (int32_t i = 0; i < p.count; ++i) sums[i] += gradient[i] * ((from[i] - center) * factor);
+      ForLanes<T>(p.count, [=](auto zero, int32_t i) {
+        using V = decltype(zero);
+        const V normalized = (Load<V>(from + i) - center) * factor;
+        Store(Load<V>(sums + i) + Load<V>(gradient + i) * normalized, sums + i);
+      });
     }
     if (dbias != nullptr) {
       T* sums = bias_sums.block;
-      for (int32_t i = 0; i < p.count; ++i) sums[i] += gradient[i];
+      ForLanes<T>(p.count, [=](auto zero, int32_t i) {
+        using V = decltype(zero);
+        Store(Load<V>(sums + i) + Load<V>(gradient + i), sums + i);
+      });
     }
     if (o % kColumnBlock == kColumnBlock - 1) {
       JoinColumns(p.count, scale_sums);
@@ -168,18 +190,23 @@ MEMPLAN_KERNEL void LayerNormalizationGrad(const LayerNormalizationParams& p, co
     }
     if (dx == nullptr) continue;
     const T count = static_cast<T>(p.count);
-    const T shift = !kCenters ? T(0) : SumElements<T>(p.count, [gradient, scale](int32_t i) {
-                                         return gradient[i] * scale[i];
-                                       }) / count;
-    const T slope = SumElements<T>(p.count,
-                                   [gradient, scale, from, center](int32_t i) {
-                                     return gradient[i] * scale[i] * (from[i] - center);
-                                   }) *
+    const auto scaled = [gradient, scale](auto zero, int32_t i) {
+      using V = decltype(zero);
+      return Load<V>(gradient + i) * Load<V>(scale + i);
+    };
+    const T shift = kCenters ? SumLanes<T>(p.count, scaled) / count : T(0);
+    const T slope = SumLanes<T>(p.count,
+                                [scaled, from, center](auto zero, int32_t i) {
+                                  using V = decltype(zero);
+                                  return scaled(zero, i) * (Load<V>(from + i) - center);
+                                }) *
                     factor * factor / count;
     T* to = dx + o * p.count;
-    for (int32_t i = 0; i < p.count; ++i) {
-      to[i] = factor * (gradient[i] * scale[i] - shift - (from[i] - center) * slope);
-    }
+    ForLanes<T>(p.count, [=](auto zero, int32_t i) {
+      using V = decltype(zero);
+      const V centered = Load<V>(from + i) - center;
+      Store((scaled(zero, i) - shift - centered * slope) * factor, to + i);
+    });
   }
   JoinColumns(p.count, scale_sums);
   JoinColumns(p.count, bias_sums);

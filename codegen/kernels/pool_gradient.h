@@ -6,49 +6,112 @@
 
 namespace kernels {
 
-// y[i] takes in x[i * stride] for i in [low, high), and where it is larger, index[i] becomes tap.
-template <class T, class Index>
-MEMPLAN_INLINE void MaxRun(const T* x, int32_t stride, int32_t low, int32_t high, Index tap, T* y,
-                           Index* index) {
-  for (int32_t i = low; i < high; ++i) {
-    const T value = x[static_cast<ptrdiff_t>(i) * stride];
-    const bool larger = value > y[i];
-    y[i] = larger ? value : y[i];
-    index[i] = larger ? tap : index[i];
+// Width neighbouring outputs whose windows have all their columns inside the input: the best
+// elements so far and their taps.
+template <int Width>
+struct BestTaps {
+  using V = typename Vector<Width>::Type;
+  using Ints = typename Vector<Width>::Ints;
+  V best;
+  Ints taps;
+
+  // Takes in tap `tap` of each, at x[i * stride]; reads whole vectors from there.
+  inline __attribute__((always_inline)) void Take(const float* x, int32_t stride, int32_t tap) {
+    using InArray = typename Vector<Width>::InArray;
+    float values[Width];
+    if (stride == 1) {
+      *reinterpret_cast<InArray*>(values) = *reinterpret_cast<const InArray*>(x);
+    } else {
+      if constexpr (kHasShuffles) {
+        EvenLanes<Width>::Copy(x, values);
+      } else {
+        for (int i = 0; i < Width; ++i) values[i] = x[2 * i];
+      }
+    }
+    const V value = *reinterpret_cast<const InArray*>(values);
+    const Ints larger = value > best;
+    best = larger ? value : best;
+    taps = larger ? Ints{} + tap : taps;
   }
+};
+
+// The maximum of one window and its tap, in row-major order; of equal ones, the first.
+template <class T, class Index>
+MEMPLAN_INLINE void MaxOfWindow(const PoolParams& p, const T* x, int32_t qz, int32_t qy, int32_t qx,
+                                T* y, Index* index) {
+  T best = Element<T>::kLowest;
+  int32_t best_tap = 0;
+  VisitWindow(p, qz, qy, qx, [&](ptrdiff_t at, int32_t iz, int32_t iy, int32_t ix) {
+    if (!(x[at] > best)) return;
+    best = x[at];
+    const int32_t tz = (iz - qz * p.stride[0] + p.padding[0]) / p.dilation[0];
+    const int32_t ty = (iy - qy * p.stride[1] + p.padding[1]) / p.dilation[1];
+    const int32_t tx = (ix - qx * p.stride[2] + p.padding[2]) / p.dilation[2];
+    best_tap = (tz * p.taps[1] + ty) * p.taps[2] + tx;
+  });
+  *y = best;
+  *index = static_cast<Index>(best_tap);
+}
+
+// MaxOfWindow of outputs qx, ..., qx + Width - 1 of a row, none of which leaves the input sideways.
+template <int Width, class Index>
+MEMPLAN_INLINE void MaxOfWindows(const PoolParams& p, const float* x, int32_t qz, int32_t qy,
+                                 int32_t qx, float* y, Index* index) {
+  BestTaps<Width> best;
+  best.best = typename BestTaps<Width>::V{} + Element<float>::kLowest;
+  best.taps = typename BestTaps<Width>::Ints{};
+  for (int32_t tz = 0; tz < p.taps[0]; ++tz) {
+    const int32_t iz = qz * p.stride[0] + tz * p.dilation[0] - p.padding[0];
+    if (iz < 0 || iz >= p.in_size[0]) continue;
+    for (int32_t ty = 0; ty < p.taps[1]; ++ty) {
+      const int32_t iy = qy * p.stride[1] + ty * p.dilation[1] - p.padding[1];
+      if (iy < 0 || iy >= p.in_size[1]) continue;
+      const float* row = x + (static_cast<ptrdiff_t>(iz) * p.in_size[1] + iy) * p.in_size[2] +
+                         (qx * p.stride[2] - p.padding[2]);
+      for (int32_t tx = 0; tx < p.taps[2]; ++tx) {
+        best.Take(row + tx * p.dilation[2], p.stride[2], (tz * p.taps[1] + ty) * p.taps[2] + tx);
+      }
+    }
+  }
+  *reinterpret_cast<typename Vector<Width>::InArray*>(y + qx) = best.best;
+  int32_t taps[Width];
+  *reinterpret_cast<typename Vector<Width>::IntsInArray*>(taps) = best.taps;
+  for (int i = 0; i < Width; ++i) index[qx + i] = static_cast<Index>(taps[i]);
+}
+
+// One row of outputs.
+template <int Width, class T, class Index>
+MEMPLAN_SHARED_FUNCTION void MaxRow(const PoolParams& p, const T* x, int32_t qz, int32_t qy, T* y,
+                                    Index* index) {
+  int32_t qx = 0;
+  if constexpr (Width > 1) {
+    // Whole vectors from the first window that starts inside the row. Those of stride 2 also read
+    // the element behind the last that they need.
+    const int32_t begin = (p.padding[2] + p.stride[2] - 1) / p.stride[2];
+    const int32_t last_tap = (p.taps[2] - 1) * p.dilation[2] - p.padding[2];
+    const auto fits = [&p, last_tap](int32_t q) {
+      return q + Width <= p.out_size[2] &&
+             (q + Width - 1) * p.stride[2] + last_tap + p.stride[2] - 1 < p.in_size[2];
+    };
+    if (p.stride[2] <= 2) {
+      for (; qx < begin && qx < p.out_size[2]; ++qx) {
+        MaxOfWindow(p, x, qz, qy, qx, y + qx, index + qx);
+      }
+      for (; fits(qx); qx += Width) MaxOfWindows<Width>(p, x, qz, qy, qx, y, index);
+    }
+  }
+  for (; qx < p.out_size[2]; ++qx) MaxOfWindow(p, x, qz, qy, qx, y + qx, index + qx);
 }
 
 // y = the maximum of each window; index = the number of the tap, in row-major order, of its first
-// maximum.
-template <class T, class Index>
+// maximum. Lanes: for float; 1 for double.
+template <class T, class Index, int Lanes>
 MEMPLAN_KERNEL void MaxPoolIndexed(const PoolParams& p, const T* x, T* y, Index* index) {
   const ptrdiff_t in_volume = static_cast<ptrdiff_t>(p.in_size[0]) * p.in_size[1] * p.in_size[2];
   const int32_t width = p.out_size[2];
   for (int32_t plane = 0; plane < p.planes; ++plane, x += in_volume) {
     for (int32_t q = 0; q < p.out_size[0] * p.out_size[1]; ++q, y += width, index += width) {
-      for (int32_t i = 0; i < width; ++i) {
-        y[i] = Element<T>::kLowest;
-        index[i] = Index(0);
-      }
-      for (int32_t tz = 0; tz < p.taps[0]; ++tz) {
-        const int32_t iz = q / p.out_size[1] * p.stride[0] + tz * p.dilation[0] - p.padding[0];
-        if (iz < 0 || iz >= p.in_size[0]) continue;
-        for (int32_t ty = 0; ty < p.taps[1]; ++ty) {
-          const int32_t iy = q % p.out_size[1] * p.stride[1] + ty * p.dilation[1] - p.padding[1];
-          if (iy < 0 || iy >= p.in_size[1]) continue;
-          const T* row = x + (static_cast<ptrdiff_t>(iz) * p.in_size[1] + iy) * p.in_size[2];
-          for (int32_t tx = 0; tx < p.taps[2]; ++tx) {
-            const int32_t start = tx * p.dilation[2] - p.padding[2];
-            int32_t low;
-            int32_t high;
-            InsideRange(start, p.stride[2], p.in_size[2], width, &low, &high);
-            if (low >= high) continue;
-            const int32_t tap = (tz * p.taps[1] + ty) * p.taps[2] + tx;
-            MaxRun(row + start + low * p.stride[2], p.stride[2], 0, high - low,
-                   static_cast<Index>(tap), y + low, index + low);
-          }
-        }
-      }
+      MaxRow<VectorLanes(Lanes)>(p, x, q / p.out_size[1], q % p.out_size[1], y, index);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "kernels/pool_gradient.h"
 
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "ops/dispatch.h"
@@ -39,12 +40,14 @@ absl::StatusOr<std::vector<TensorType>> InferMaxPoolIndexed(const NodeContext& n
   return types;
 }
 
-// Kernel `name`<element type, index type>; pick.operator()<T, Index>() gives it.
+// Kernel `name`<element type, index type, `lanes`>, or without lanes if empty;
+// pick.operator()<T, Index>() gives it.
 template <class Pick>
 absl::StatusOr<KernelCall> IndexedCall(const NodeContext& node, DType index, std::string_view name,
-                                       Pick pick) {
+                                       const std::string& lanes, Pick pick) {
   const std::string pattern =
-      absl::StrCat("kernels::", std::string(name), "<{T}, ", std::string(DTypeCppName(index)), ">");
+      absl::StrCat("kernels::", std::string(name), "<{T}, ", std::string(DTypeCppName(index)),
+                   lanes.empty() ? "" : ", ", lanes, ">");
   constexpr std::string_view kHeader = "kernels/pool_gradient.h";
   const DType dtype = node.InputDType(0);
   switch (index) {
@@ -68,10 +71,19 @@ absl::StatusOr<KernelCall> IndexedCall(const NodeContext& node, DType index, std
 absl::StatusOr<Lowering> LowerMaxPoolIndexed(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(const kernels::PoolParams p, MakePoolParams(node, node.InputShape(0)));
   ASSIGN_OR_RETURN(const DType index, IndexType(node));
+  const bool is_float = node.InputDType(0) == DType::kFloat;
+  const int32_t lanes = !is_float ? 1 : target.vector_floats >= 8 ? 8 : 4;
   ASSIGN_OR_RETURN(KernelCall call,
-                   IndexedCall(node, index, "MaxPoolIndexed", []<class T, class Index> {
-                     return FunctionOf<&kernels::MaxPoolIndexed<T, Index>>();
-                   }));
+                   IndexedCall(node, index, "MaxPoolIndexed", absl::StrCat(lanes),
+                               [lanes]<class T, class Index> {
+                                 if constexpr (std::is_same_v<T, float>) {
+                                   return lanes == 8
+                                              ? FunctionOf<&kernels::MaxPoolIndexed<T, Index, 8>>()
+                                              : FunctionOf<&kernels::MaxPoolIndexed<T, Index, 4>>();
+                                 } else {
+                                   return FunctionOf<&kernels::MaxPoolIndexed<T, Index, 1>>();
+                                 }
+                               }));
   const int32_t last = node.num_outputs() - 1;
   if (last < 1 || !node.HasOutput(last)) return node.Invalid("the output of indices is missing");
   Lowering lowering;
@@ -122,7 +134,7 @@ absl::StatusOr<Lowering> LowerMaxPoolIndexedGrad(const NodeContext& node, const 
   ASSIGN_OR_RETURN(const kernels::PoolParams p, MakePoolParams(node, node.OutputShape(0)));
   ASSIGN_OR_RETURN(
       KernelCall call,
-      IndexedCall(node, node.InputDType(1), "MaxPoolIndexedGrad", []<class T, class Index> {
+      IndexedCall(node, node.InputDType(1), "MaxPoolIndexedGrad", "", []<class T, class Index> {
         return FunctionOf<&kernels::MaxPoolIndexedGrad<T, Index>>();
       }));
   return OneCall(std::move(call), p,
