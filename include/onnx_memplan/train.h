@@ -78,6 +78,11 @@ struct TrainOptions {
   bool onnx_running_variance = false;
   // Of the generator of Dropout's masks.
   uint64_t dropout_seed = 1;
+  // Work of the step, as a share of itself, that may be added by computing values of the forward
+  // pass again instead of keeping them, where that makes the arena smaller.
+  double recompute = 0.05;
+  // The same under CompileOptions::arena_limit_bytes, tried in steps until the arena fits.
+  double recompute_for_limit = 0.35;
   // Also generate NAME_gradients.
   bool gradients = false;
 };

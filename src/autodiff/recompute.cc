@@ -96,13 +96,20 @@ class Chooser {
     }
   }
 
-  // The node can run once more: it has one output, and rewrites no state.
+  // The node can run once more for this value alone: it rewrites no state, and needs no other
+  // output.
   bool IsRepeatable(ValueId value) const {
     const int32_t producer = producers_[Index(value)];
     if (producer < 0) return false;
     const Node& node = graph_.nodes[Index(producer)];
-    if (node.outputs.size() != 1) return false;
-    return !is_state_out_[Index(value)];
+    const OpDef* def = FindOp(node.op_type, node.domain);
+    if (node.outputs[0] != value || def == nullptr || def->min_outputs > 1 ||
+        (node.outputs.size() > 1 && def->max_outputs == kVariadic)) {
+      return false;
+    }
+    return std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
+      return output != kNoValue && is_state_out_[Index(output)];
+    });
   }
 
   double CostPerByte(ValueId value) const {
@@ -159,6 +166,7 @@ ValueId CopyChain(const Chain& chain, ValueId value, int64_t mark, std::vector<N
   for (int32_t n : chain.nodes) {
     Node copy = graph.nodes[Index(n)];
     for (ValueId& input : copy.inputs) input = rename(input);
+    copy.outputs.resize(1);
     for (ValueId& output : copy.outputs) {
       const std::string name = absl::StrCat(graph.values[Index(output)].name, "/recomputed_", mark);
       const ValueId again = graph.AddValue(name, graph.values[Index(output)].type);

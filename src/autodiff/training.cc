@@ -1,5 +1,6 @@
 #include "autodiff/training.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,8 @@
 #include "autodiff/loss.h"
 #include "autodiff/optimizer.h"
 #include "autodiff/parameters.h"
+#include "autodiff/save_masks.h"
+#include "autodiff/split_statistics.h"
 #include "autodiff/training_form.h"
 #include "support/status_macros.h"
 
@@ -21,6 +24,11 @@ std::vector<ValueId> ParametersOf(const Graph& graph) {
     if (state.kind == StateKind::kParameter) parameters.push_back(state.in);
   }
   return parameters;
+}
+
+bool CountsSteps(const Graph& graph) {
+  return std::any_of(graph.values.begin(), graph.values.end(),
+                     [](const Value& value) { return value.name == kStepNumber; });
 }
 
 // The same graph with the gradients as outputs. Statistics are not rewritten: a call changes
@@ -44,13 +52,21 @@ Graph GradientsGraph(const std::vector<ParameterGradient>& gradients, Graph grap
   return graph;
 }
 
+absl::Status SaveLess(BackwardGraph& backward) {
+  RETURN_IF_ERROR(SplitStatistics(&backward.forward_nodes, backward.graph));
+  SaveMasks(&backward.forward_nodes, backward.graph);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ForwardGraphs> MakeForwardGraphs(const TrainOptions& options,
                                                 const std::vector<std::string>& initializers,
                                                 Graph model) {
   RETURN_IF_ERROR(SelectParameters(options, initializers, model));
-  ForwardGraphs forward = {.training = model, .inference = std::move(model)};
+  ForwardGraphs forward;
+  forward.training = model;
+  forward.inference = std::move(model);
   RETURN_IF_ERROR(ToTrainingForm(options, forward.training));
   ToInferenceForm(forward.inference);
   return forward;
@@ -60,6 +76,7 @@ absl::StatusOr<TrainingGraphs> MakeTrainingGraphs(const TrainOptions& options,
                                                   ForwardGraphs forward) {
   Graph& graph = forward.training;
   ASSIGN_OR_RETURN(const ValueId loss, AppendLoss(options, graph));
+  size_t forward_nodes = graph.nodes.size();
   const std::vector<ValueId> parameters = ParametersOf(graph);
   ASSIGN_OR_RETURN(const std::vector<ValueId> gradients, AddBackward(loss, parameters, graph));
 
@@ -82,9 +99,16 @@ absl::StatusOr<TrainingGraphs> MakeTrainingGraphs(const TrainOptions& options,
   }
   DemoteParameters(unused, graph);
   DemoteParameters(unused, forward.inference);
-  if (options.gradients) result.gradients = GradientsGraph(pairs, graph);
+  if (options.gradients) {
+    result.gradients = {GradientsGraph(pairs, graph), forward_nodes};
+    RETURN_IF_ERROR(SaveLess(*result.gradients));
+  }
+  const bool counted = CountsSteps(graph);
   RETURN_IF_ERROR(AddUpdates(options.optimizer, pairs, graph));
-  result.step = std::move(forward.training);
+  // The counter of steps stands in front.
+  if (!counted && CountsSteps(graph)) ++forward_nodes;
+  result.step = {std::move(forward.training), forward_nodes};
+  RETURN_IF_ERROR(SaveLess(result.step));
   result.inference = std::move(forward.inference);
   return result;
 }

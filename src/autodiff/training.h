@@ -25,13 +25,19 @@ absl::StatusOr<ForwardGraphs> MakeForwardGraphs(const TrainOptions& options,
                                                 const std::vector<std::string>& initializers,
                                                 Graph model);
 
+// A graph whose first `forward_nodes` nodes are the forward pass with the loss.
+struct BackwardGraph {
+  Graph graph;
+  size_t forward_nodes = 0;
+};
+
 struct TrainingGraphs {
   // Inputs of the model, kTarget, kLearningRate; output: the loss.
-  Graph step;
+  BackwardGraph step;
   // Inputs and outputs of the model.
   Graph inference;
   // Inputs of the model and kTarget; outputs: the loss, then a gradient for each parameter.
-  std::optional<Graph> gradients;
+  std::optional<BackwardGraph> gradients;
   // Names of the initializers that are trained, in the order of their states.
   std::vector<std::string> parameters;
 };

@@ -10,6 +10,7 @@
 #include "emit/emit.h"
 #include "load/export.h"
 #include "ops/target.h"
+#include "pipeline/entry.h"
 #include "pipeline/target_file.h"
 #include "plan_build/program.h"
 #include "replay/replay.h"
@@ -17,20 +18,6 @@
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
-
-namespace {
-
-struct Entry {
-  std::string name;  // "run", "train_step", ...
-  std::vector<PassRun> pass_runs;
-  Program program;
-  Plan plan;
-  double planning_seconds = 0;
-  // See EntryPoint.
-  std::vector<std::string> gradient_of;
-};
-
-}  // namespace
 
 struct CompiledModel::Impl {
   ModelInfo info;
@@ -216,69 +203,18 @@ absl::StatusOr<std::vector<Tensor>> CompiledModel::RunEntry(std::string_view nam
   return outputs;
 }
 
-namespace {
-
-struct NamedGraph {
-  std::string name;
-  Graph graph;
-  std::vector<std::string> gradient_of = {};
-};
-
-// Passes that put an activation or a sum into the kernel before it. Gradient rules are of single
-// operators, so that these passes run on the whole step only.
-PassOptions WithoutFusion(PassOptions options) {
-  for (const char* pass : {"fuse-residual-add", "fuse-activations"}) options.off.push_back(pass);
-  return options;
-}
-
-absl::StatusOr<std::vector<NamedGraph>> MakeGraphs(const CompileOptions& options,
-                                                   LoadedModel model) {
-  std::vector<NamedGraph> graphs;
-  if (!options.train) {
-    graphs.push_back({"run", std::move(model.graph)});
-    return graphs;
-  }
-  ASSIGN_OR_RETURN(ForwardGraphs forward, MakeForwardGraphs(*options.train, model.info.initializers,
-                                                            std::move(model.graph)));
-  RETURN_IF_ERROR(OptimizeGraph(WithoutFusion(options.passes), forward.training).status());
-  RETURN_IF_ERROR(OptimizeGraph(WithoutFusion(options.passes), forward.inference).status());
-  ASSIGN_OR_RETURN(TrainingGraphs training, MakeTrainingGraphs(*options.train, std::move(forward)));
-  graphs.push_back({"train_step", std::move(training.step)});
-  graphs.push_back({"infer", std::move(training.inference)});
-  if (training.gradients) {
-    std::vector<std::string> gradient_of = {""};  // the loss is none
-    gradient_of.insert(gradient_of.end(), training.parameters.begin(), training.parameters.end());
-    graphs.push_back({"gradients", *std::move(training.gradients), std::move(gradient_of)});
-  }
-  return graphs;
-}
-
-absl::StatusOr<Entry> MakeEntry(NamedGraph named, const Target& target, const Planner& planner,
-                                const CompileOptions& options) {
-  Entry entry;
-  entry.name = std::move(named.name);
-  entry.gradient_of = std::move(named.gradient_of);
-  ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, named.graph));
-  ASSIGN_OR_RETURN(entry.program, BuildProgram(std::move(named.graph), target,
-                                               {.io_in_arena = options.io_in_arena}));
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
-  entry.planning_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return entry;
-}
-
-}  // namespace
-
 absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptions& options) {
   auto impl = std::make_shared<CompiledModel::Impl>();
   impl->info = model.info;
   impl->planner = options.planner;
   ASSIGN_OR_RETURN(const Target target, ResolveTarget(options.target));
   ASSIGN_OR_RETURN(const std::unique_ptr<Planner> planner, MakePlanner(options.planner));
-  ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, MakeGraphs(options, std::move(model)));
-  for (NamedGraph& graph : graphs) {
-    ASSIGN_OR_RETURN(Entry entry, MakeEntry(std::move(graph), target, *planner, options));
+  if (options.train) {
+    ASSIGN_OR_RETURN(impl->entries,
+                     MakeTrainingEntries(std::move(model), target, *planner, options));
+  } else {
+    ASSIGN_OR_RETURN(Entry entry,
+                     MakeEntry("run", std::move(model.graph), target, *planner, options));
     impl->entries.push_back(std::move(entry));
   }
   if (options.arena_limit_bytes && impl->main().plan.arena_bytes > *options.arena_limit_bytes) {

@@ -151,6 +151,17 @@ void AddTrainOptions(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--dropout-seed", options.dropout_seed, "The same masks on every target")
       ->capture_default_str()
       ->group(kGroup);
+  app.add_option("--recompute", options.recompute,
+                 "Share of extra work allowed for computing again what is not kept, where that "
+                 "makes the arena smaller")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--recompute-for-limit", options.recompute_for_limit,
+                 "The same when the arena would pass --arena-limit otherwise")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_flag("--gradients", options.gradients, "Also generate NAME_gradients")->group(kGroup);
 }
 
@@ -210,6 +221,8 @@ std::string TrainOptionsText(const TrainArguments& arguments) {
     absl::StrAppend(&text, " --running-variance ", arguments.running_variance);
   }
   number("--dropout-seed", static_cast<double>(options.dropout_seed), 1);
+  number("--recompute", options.recompute, defaults.recompute);
+  number("--recompute-for-limit", options.recompute_for_limit, defaults.recompute_for_limit);
   flag("--gradients", options.gradients);
   return text;
 }

@@ -1,0 +1,108 @@
+#include "pipeline/entry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "autodiff/training.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+namespace {
+
+// Passes that put an activation or a sum into the kernel before it. Gradient rules are of single
+// operators, so that these passes run on the whole step only.
+PassOptions WithoutFusion(PassOptions options) {
+  for (const char* pass : {"fuse-residual-add", "fuse-activations"}) options.off.push_back(pass);
+  return options;
+}
+
+// Shares of extra work to try: none, the one that is always allowed, and, under a limit, more and
+// more until the arena fits.
+class BackwardPlanner {
+ public:
+  BackwardPlanner(const Target& target, const Planner& planner, const CompileOptions& options)
+      : target_(target), planner_(planner), options_(options) {}
+
+  absl::StatusOr<Entry> Plan(const std::string& name, const BackwardGraph& backward) const {
+    ASSIGN_OR_RETURN(Entry best, Try(name, backward, 0));
+    const double allowed = options_.train->recompute;
+    if (allowed > 0) RETURN_IF_ERROR(KeepSmaller(name, backward, allowed, best));
+    constexpr double kShares[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1};
+    for (double share : kShares) {
+      if (Fits(best) || share > options_.train->recompute_for_limit) break;
+      RETURN_IF_ERROR(KeepSmaller(name, backward, share, best));
+    }
+    return best;
+  }
+
+ private:
+  bool Fits(const Entry& entry) const {
+    return !options_.arena_limit_bytes || entry.plan.arena_bytes <= *options_.arena_limit_bytes;
+  }
+
+  absl::StatusOr<Entry> Try(const std::string& name, const BackwardGraph& backward,
+                            double share) const {
+    Graph graph = backward.graph;
+    RecomputeResult recomputed;
+    if (share > 0) recomputed = Recompute(backward.forward_nodes, share, target_, graph);
+    ASSIGN_OR_RETURN(Entry entry, MakeEntry(name, std::move(graph), target_, planner_, options_));
+    entry.recomputed = recomputed;
+    return entry;
+  }
+
+  absl::Status KeepSmaller(const std::string& name, const BackwardGraph& backward, double share,
+                           Entry& best) const {
+    ASSIGN_OR_RETURN(Entry entry, Try(name, backward, share));
+    if (entry.plan.arena_bytes < best.plan.arena_bytes) best = std::move(entry);
+    return absl::OkStatus();
+  }
+
+  const Target& target_;
+  const Planner& planner_;
+  const CompileOptions& options_;
+};
+
+}  // namespace
+
+absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
+                                const Planner& planner, const CompileOptions& options) {
+  Entry entry;
+  entry.name = std::move(name);
+  ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, graph));
+  ASSIGN_OR_RETURN(entry.program,
+                   BuildProgram(std::move(graph), target, {.io_in_arena = options.io_in_arena}));
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
+  entry.planning_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return entry;
+}
+
+absl::StatusOr<std::vector<Entry>> MakeTrainingEntries(LoadedModel model, const Target& target,
+                                                       const Planner& planner,
+                                                       const CompileOptions& options) {
+  ASSIGN_OR_RETURN(ForwardGraphs forward, MakeForwardGraphs(*options.train, model.info.initializers,
+                                                            std::move(model.graph)));
+  RETURN_IF_ERROR(OptimizeGraph(WithoutFusion(options.passes), forward.training).status());
+  RETURN_IF_ERROR(OptimizeGraph(WithoutFusion(options.passes), forward.inference).status());
+  ASSIGN_OR_RETURN(TrainingGraphs training, MakeTrainingGraphs(*options.train, std::move(forward)));
+
+  const BackwardPlanner backward(target, planner, options);
+  std::vector<Entry> entries;
+  ASSIGN_OR_RETURN(Entry step, backward.Plan("train_step", training.step));
+  entries.push_back(std::move(step));
+  ASSIGN_OR_RETURN(Entry inference,
+                   MakeEntry("infer", std::move(training.inference), target, planner, options));
+  entries.push_back(std::move(inference));
+  if (training.gradients) {
+    ASSIGN_OR_RETURN(Entry gradients, backward.Plan("gradients", *training.gradients));
+    gradients.gradient_of = {""};  // the loss is none
+    gradients.gradient_of.insert(gradients.gradient_of.end(), training.parameters.begin(),
+                                 training.parameters.end());
+    entries.push_back(std::move(gradients));
+  }
+  return entries;
+}
+
+}  // namespace onnx_memplan

@@ -1,0 +1,39 @@
+// The functions of a generated file, optimised, lowered and planned.
+#ifndef ONNX_MEMPLAN_PIPELINE_ENTRY_H_
+#define ONNX_MEMPLAN_PIPELINE_ENTRY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autodiff/recompute.h"
+#include "onnx_memplan/compile.h"
+#include "ops/target.h"
+#include "plan_build/program.h"
+
+namespace onnx_memplan {
+
+struct Entry {
+  std::string name;  // "run", "train_step", ...
+  std::vector<PassRun> pass_runs;
+  Program program;
+  Plan plan;
+  double planning_seconds = 0;
+  // See EntryPoint.
+  std::vector<std::string> gradient_of;
+  // What is computed again in the backward pass.
+  RecomputeResult recomputed;
+};
+
+absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
+                                const Planner& planner, const CompileOptions& options);
+
+// "train_step", "infer" and, when asked for, "gradients". Values are computed again where that
+// makes the arena smaller: see TrainOptions::recompute and recompute_for_limit.
+absl::StatusOr<std::vector<Entry>> MakeTrainingEntries(LoadedModel model, const Target& target,
+                                                       const Planner& planner,
+                                                       const CompileOptions& options);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_PIPELINE_ENTRY_H_
