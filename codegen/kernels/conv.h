@@ -68,8 +68,16 @@ struct PanelSource {
   int32_t channels;
 };
 
-// Whether a tap sees all pixels of a tile, but for padding, at one distance in memory: the grid has
-// the rows and columns of the input.
+// Whether taps see neighbouring pixels of a row side by side, and no vector of pixels lies in more
+// than two rows.
+MEMPLAN_INLINE bool SeesRunsOfRows(const PanelShape& shape, int32_t lanes) {
+  bool runs = shape.axis[2].pixels >= lanes;
+  for (int i = 0; i < 3; ++i) runs = runs && shape.axis[i].stride == 1;
+  return runs;
+}
+
+// Whether a tap sees all pixels, but for padding, at one distance in memory: the grid has the rows
+// and columns of the input.
 MEMPLAN_INLINE bool IsShifted(const PanelShape& shape) {
   bool shifted = true;
   for (int i = 0; i < 3; ++i) shifted = shifted && shape.axis[i].stride == 1;
@@ -77,67 +85,135 @@ MEMPLAN_INLINE bool IsShifted(const PanelShape& shape) {
   return shifted;
 }
 
-// PackPanel for a shape that IsShifted: whole vectors, with padding masked out.
+// Where the pixels of a tile are, by vector.
 template <int Lanes, int Columns>
-MEMPLAN_SHARED_FUNCTION void PackShiftedPanel(const PanelShape& shape, const PanelSource& x,
-                                              int32_t begin, int32_t count, float* panel) {
+struct PanelPixels {
+  static constexpr int kVectors = Columns / Lanes;
+  using Ints = typename Vector<Lanes>::Ints;
+  // Depth, height and width of each; those past the tile are outside of everything.
+  int32_t at[3][Columns];
+  // The place of each in a channel of the input, and those from which a vector's first row is read
+  // and its second one (from its lane of second_row on).
+  int32_t place[Columns];
+  int32_t first_row[kVectors];
+  int32_t second_row[kVectors];
+  Ints in_first[kVectors];
+  // The lowest and the highest of the latter two.
+  int32_t lowest;
+  int32_t highest;
+};
+
+template <int Lanes, int Columns>
+MEMPLAN_INLINE void FindPixels(const PanelShape& shape, int32_t begin, int32_t count,
+                               PanelPixels<Lanes, Columns>* pixels) {
+  using Ints = typename Vector<Lanes>::Ints;
+  using IntsInArray = typename Vector<Lanes>::IntsInArray;
+  const int32_t width = shape.axis[2].pixels;
+  const int32_t height = shape.axis[1].pixels;
+  const int32_t row = shape.axis[2].in_size;
+  const int32_t plane = row * shape.axis[1].in_size;
+  int32_t next[3] = {begin / width / height, begin / width % height, begin % width};
+  for (int32_t i = 0; i < Columns; ++i) {
+    for (int j = 0; j < 3; ++j) pixels->at[j][i] = i < count ? next[j] : INT32_MIN / 2;
+    pixels->place[i] = next[0] * plane + next[1] * row + next[2];
+    if (i + 1 >= count) continue;
+    if (++next[2] < width) continue;
+    next[2] = 0;
+    if (++next[1] < height) continue;
+    next[1] = 0;
+    ++next[0];
+  }
+  const Ints lanes = *reinterpret_cast<const IntsInArray*>(kLaneNumbers);
+  pixels->lowest = INT32_MAX;
+  pixels->highest = INT32_MIN;
+  for (int v = 0; v < PanelPixels<Lanes, Columns>::kVectors; ++v) {
+    const int32_t first = v * Lanes;
+    int32_t in_row = width - (begin + first) % width;
+    if (in_row > Lanes || first + in_row >= count) in_row = Lanes;
+    pixels->in_first[v] = lanes < Ints{} + in_row;
+    pixels->first_row[v] = pixels->place[first];
+    pixels->second_row[v] =
+        in_row < Lanes ? pixels->place[first + in_row] - in_row : pixels->first_row[v];
+    const int32_t both[2] = {pixels->first_row[v], pixels->second_row[v]};
+    for (const int32_t place : both) {
+      if (place < pixels->lowest) pixels->lowest = place;
+      if (place > pixels->highest) pixels->highest = place;
+    }
+  }
+}
+
+// inside[v] &= the pixels whose tap, at distance `shift` along axis `j`, is inside the input.
+template <int Lanes, int Columns, class Ints>
+MEMPLAN_INLINE void KeepInside(const PanelShape& shape, const PanelPixels<Lanes, Columns>& pixels,
+                               int j, int32_t shift, Ints (&inside)[Columns / Lanes]) {
+  using IntsInArray = typename Vector<Lanes>::IntsInArray;
+#pragma GCC unroll 4
+  for (int v = 0; v < Columns / Lanes; ++v) {
+    const Ints in_at = *reinterpret_cast<const IntsInArray*>(&pixels.at[j][v * Lanes]) + shift;
+    inside[v] &= (in_at >= 0) & (in_at < shape.axis[j].in_size);
+  }
+}
+
+// PackPanel for a shape that SeesRunsOfRows: whole vectors, with padding masked out. Shifted: the
+// shape IsShifted, and all pixels are read as if of one row.
+template <int Lanes, int Columns, bool Shifted>
+MEMPLAN_SHARED_FUNCTION void PackRunsPanel(const PanelShape& shape, const PanelSource& x,
+                                           int32_t begin, int32_t count, float* panel) {
   constexpr int kVectors = Columns / Lanes;
   using V = typename Vector<Lanes>::Type;
   using InArray = typename Vector<Lanes>::InArray;
   using Ints = typename Vector<Lanes>::Ints;
   using IntsInArray = typename Vector<Lanes>::IntsInArray;
-  // Where the pixels of the tile are; those past it are outside of everything.
-  int32_t at[3][Columns];
-  int32_t next[3] = {begin / shape.axis[2].pixels / shape.axis[1].pixels,
-                     begin / shape.axis[2].pixels % shape.axis[1].pixels,
-                     begin % shape.axis[2].pixels};
-  for (int32_t i = 0; i < Columns; ++i) {
-    for (int j = 0; j < 3; ++j) at[j][i] = i < count ? next[j] : INT32_MIN / 2;
-    if (++next[2] < shape.axis[2].pixels) continue;
-    next[2] = 0;
-    if (++next[1] < shape.axis[1].pixels) continue;
-    next[1] = 0;
-    ++next[0];
-  }
+  PanelPixels<Lanes, Columns> pixels;
+  FindPixels(shape, begin, count, &pixels);
   const ptrdiff_t row = shape.axis[2].in_size;
   const ptrdiff_t plane = row * shape.axis[1].in_size;
   const ptrdiff_t volume = plane * shape.axis[0].in_size;
   const int32_t taps = shape.axis[0].taps * shape.axis[1].taps * shape.axis[2].taps;
-  for (int32_t tap = 0; tap < taps; ++tap) {
-    const int32_t t[3] = {tap / shape.axis[2].taps / shape.axis[1].taps,
-                          tap / shape.axis[2].taps % shape.axis[1].taps, tap % shape.axis[2].taps};
-    int32_t shift[3];
-    Ints inside[kVectors];
+  const ptrdiff_t lowest = Shifted ? begin : pixels.lowest;
+  const ptrdiff_t end = Shifted ? begin + Columns : pixels.highest + ptrdiff_t{Lanes};
+  for (int32_t rows = 0; rows < shape.axis[0].taps * shape.axis[1].taps; ++rows) {
+    const int32_t shift_z = shape.axis[0].first + rows / shape.axis[1].taps * shape.axis[0].step;
+    const int32_t shift_y = shape.axis[1].first + rows % shape.axis[1].taps * shape.axis[1].step;
+    Ints row_inside[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) inside[v] = Ints{} - 1;
-#pragma GCC unroll 3
-    for (int j = 0; j < 3; ++j) {
-      shift[j] = shape.axis[j].first + t[j] * shape.axis[j].step;
+    for (int v = 0; v < kVectors; ++v) row_inside[v] = Ints{} - 1;
+    KeepInside(shape, pixels, 0, shift_z, row_inside);
+    KeepInside(shape, pixels, 1, shift_y, row_inside);
+    for (int32_t tx = 0; tx < shape.axis[2].taps; ++tx) {
+      const int32_t shift_x = shape.axis[2].first + tx * shape.axis[2].step;
+      Ints inside[kVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const Ints in_at = *reinterpret_cast<const IntsInArray*>(&at[j][v * Lanes]) + shift[j];
-        inside[v] &= (in_at >= 0) & (in_at < shape.axis[j].in_size);
-      }
-    }
-    ptrdiff_t from = x.at + begin + shift[0] * plane + shift[1] * row + shift[2];
-    float* to = panel + static_cast<ptrdiff_t>(tap) * Columns;
-    for (int32_t c = 0; c < x.channels; ++c) {
-      if (from >= 0 && from + Columns <= x.readable) {
+      for (int v = 0; v < kVectors; ++v) inside[v] = row_inside[v];
+      KeepInside(shape, pixels, 2, shift_x, inside);
+      ptrdiff_t from = x.at + shift_z * plane + shift_y * row + shift_x;
+      float* to = panel + static_cast<ptrdiff_t>(rows * shape.axis[2].taps + tx) * Columns;
+      for (int32_t c = 0; c < x.channels; ++c) {
+        if (from + lowest >= 0 && from + end <= x.readable) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) {
-          const V all = *reinterpret_cast<const InArray*>(x.elements + from + v * Lanes);
-          const V kept = inside[v] ? all : V{};
-          *reinterpret_cast<InArray*>(to + v * Lanes) = kept;
+          for (int v = 0; v < kVectors; ++v) {
+            const ptrdiff_t first = from + (Shifted ? begin + v * Lanes : pixels.first_row[v]);
+            V all = *reinterpret_cast<const InArray*>(x.elements + first);
+            if (!Shifted) {
+              const ptrdiff_t second = from + pixels.second_row[v];
+              const V other = *reinterpret_cast<const InArray*>(x.elements + second);
+              all = pixels.in_first[v] ? all : other;
+            }
+            const V kept = inside[v] ? all : V{};
+            *reinterpret_cast<InArray*>(to + v * Lanes) = kept;
+          }
+        } else {
+          int32_t keep[Columns];
+          for (int v = 0; v < kVectors; ++v) {
+            *reinterpret_cast<IntsInArray*>(&keep[v * Lanes]) = inside[v];
+          }
+          for (int32_t i = 0; i < Columns; ++i) {
+            to[i] = keep[i] != 0 ? x.elements[from + pixels.place[i]] : 0.0F;
+          }
         }
-      } else {
-        int32_t keep[Columns];
-        for (int v = 0; v < kVectors; ++v) {
-          *reinterpret_cast<IntsInArray*>(&keep[v * Lanes]) = inside[v];
-        }
-        for (int32_t i = 0; i < Columns; ++i) to[i] = keep[i] != 0 ? x.elements[from + i] : 0.0F;
+        from += volume;
+        to += static_cast<ptrdiff_t>(taps) * Columns;
       }
-      from += volume;
-      to += static_cast<ptrdiff_t>(taps) * Columns;
     }
   }
 }
@@ -150,7 +226,11 @@ MEMPLAN_SHARED_FUNCTION void PackPanel(const PanelShape& shape, const PanelSourc
   constexpr int kWidth = VectorLanes(Lanes);
   if constexpr (kWidth > 1) {
     if (IsShifted(shape)) {
-      PackShiftedPanel<Lanes, Columns>(shape, source, begin, count, panel);
+      PackRunsPanel<Lanes, Columns, true>(shape, source, begin, count, panel);
+      return;
+    }
+    if (SeesRunsOfRows(shape, Lanes)) {
+      PackRunsPanel<Lanes, Columns, false>(shape, source, begin, count, panel);
       return;
     }
   }

@@ -107,7 +107,8 @@ Lowering LowerGemm(const NodeContext& node, const Target& target, kernels::ConvW
   const int64_t channel_bytes =
       kernels::ConvWeightGradScratchBytes(1, taps, guess.lanes, guess.columns) -
       kernels::ConvWeightGradScratchBytes(0, taps, guess.lanes, guess.columns);
-  p.block_channels = EqualBlocks(p.in_channels, PanelBudgetBytes(node, target) / channel_bytes);
+  p.block_channels =
+      EqualBlocks(p.in_channels, TrainingPanelBudgetBytes(node, target) / channel_bytes);
   // The last block may be smaller, and has as many rows as a tile at least.
   const int32_t last = (p.in_channels - 1) % p.block_channels + 1;
   const TileShape tile = ChooseTile(target, int64_t{last} * taps, p.out_channels, true, false);

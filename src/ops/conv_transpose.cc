@@ -220,11 +220,10 @@ PhaseSizes LargestPhase(const kernels::ConvTransposeParams& p) {
   return most;
 }
 
-// Input channels in a panel.
-int32_t PanelChannels(const NodeContext& node, const Target& target,
-                      const kernels::ConvTransposeParams& p, int64_t taps, const TileShape& tile) {
-  const int64_t channel_bytes = kernels::PanelScratchBytes(1, taps, tile.width());
-  return EqualBlocks(p.in_channels, PanelBudgetBytes(node, target) / channel_bytes);
+// Input channels in panels of `budget` bytes.
+int32_t PanelChannels(const kernels::ConvTransposeParams& p, int64_t budget, int64_t taps,
+                      const TileShape& tile) {
+  return EqualBlocks(p.in_channels, budget / kernels::PanelScratchBytes(1, taps, tile.width()));
 }
 
 Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
@@ -232,7 +231,7 @@ Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
   const PhaseSizes most = LargestPhase(p);
   const TileShape tile = ChooseTile(target, p.out_channels, most.pixels, /*whole_rows=*/false,
                                     /*whole_lanes=*/false);
-  p.block_channels = PanelChannels(node, target, p, most.taps, tile);
+  p.block_channels = PanelChannels(p, PanelBudgetBytes(node, target), most.taps, tile);
   KernelCall call;
   call.header = "kernels/conv_transpose.h";
   call.name = absl::StrCat("kernels::ConvTransposeGemm<", TileArguments(tile), ">");
@@ -277,7 +276,8 @@ Lowering LowerTapped(const NodeContext& node, const Target& target,
   const TileShape tile = ChooseTile(target, p.out_channels, most.pixels, /*whole_rows=*/true,
                                     /*whole_lanes=*/false);
   p.tiles = TilesAtOnce(node, target, most.pixels, tile);
-  p.block_channels = PanelChannels(node, target, p, p.tiles * most.taps, tile);
+  p.block_channels =
+      PanelChannels(p, TrainingPanelBudgetBytes(node, target), p.tiles * most.taps, tile);
   KernelCall call;
   call.header = "kernels/conv_transpose_tapped.h";
   call.name = absl::StrCat("kernels::ConvTransposeTapped<", TileArguments(tile), ">");

@@ -109,6 +109,11 @@ int64_t PanelBudgetBytes(const NodeContext& node, const Target& target) {
                                    : std::clamp<int64_t>(beside, 4096, 32768);
 }
 
+int64_t TrainingPanelBudgetBytes(const NodeContext& node, const Target& target) {
+  const int64_t budget = PanelBudgetBytes(node, target);
+  return target.vector_floats <= 4 ? budget : std::max<int64_t>(budget, 16384);
+}
+
 int32_t EqualBlocks(int32_t total, int64_t most) {
   if (total == 0) return 1;
   most = std::max<int64_t>(most, 1);

@@ -100,6 +100,9 @@ Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth
 // arena holds anyway, and within the first cache level.
 int64_t PanelBudgetBytes(const NodeContext& node, const Target& target);
 
+// The same in a backward pass, which holds more: a wide CPU gets panels worth their packing.
+int64_t TrainingPanelBudgetBytes(const NodeContext& node, const Target& target);
+
 // The size of blocks, all about equal and at most `most` (but at least 1), that make up `total`.
 int32_t EqualBlocks(int32_t total, int64_t most);
 
