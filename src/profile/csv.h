@@ -6,7 +6,7 @@
 #ifndef ONNX_MEMPLAN_SRC_PROFILE_CSV_H_
 #define ONNX_MEMPLAN_SRC_PROFILE_CSV_H_
 
-#include "onnx_memplan/profile_allocator.h"
+#include "onnx_memplan/profile.h"
 #include "profile/mapped_array.h"
 #include "profile/recorder.h"
 

@@ -25,7 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "onnx_memplan/profile_allocator.h"
+#include "onnx_memplan/profile.h"
 #include "profile/lock.h"
 #include "profile/mapped_array.h"
 #include "profile/pointer_table.h"

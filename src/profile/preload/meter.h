@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "onnx_memplan/profile_allocator.h"
+#include "onnx_memplan/profile.h"
 #include "profile/lock.h"
 #include "profile/mapped_array.h"
 

@@ -59,7 +59,7 @@ void UseEveryFunction(int salt) {
 
   // realloc: larger, much larger, smaller, below the smallest size and up again.
   size_t now = 20000;
-  for (const size_t next : {25000, 400000, 30000, 100, 50000}) {
+  for (const size_t next : {25000U, 400000U, 30000U, 100U, 50000U}) {
     b = static_cast<unsigned char*>(realloc(b, next));
     CHECK(b != nullptr && Is(b, now < next ? now : next, 2));
     Filled(b, next, 2);
