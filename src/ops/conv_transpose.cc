@@ -333,6 +333,32 @@ absl::StatusOr<Lowering> LowerPointwise(const NodeContext& node, const Target& t
   return LowerMatMul(node, target, DType::kFloat, spec);
 }
 
+// Each image is one pixel, and the result one window: a row of a matrix product.
+bool IsOneWindow(const kernels::ConvTransposeParams& p) {
+  bool one = p.groups == 1;
+  for (int i = 0; i < 3; ++i) {
+    one = one && p.in_size[i] == 1 && p.out_size[i] == p.taps[i] && p.padding[i] == 0 &&
+          (p.dilation[i] == 1 || p.taps[i] == 1);
+  }
+  return one;
+}
+
+absl::StatusOr<Lowering> LowerOneWindow(const NodeContext& node, const Target& target,
+                                        const kernels::ConvTransposeParams& p) {
+  MatMulSpec spec;
+  spec.rows = p.batch;
+  spec.columns = int64_t{p.out_channels} * kernels::Volume(p.taps);
+  spec.depth = p.in_channels;
+  spec.a_row_stride = spec.depth;
+  spec.a_depth_stride = 1;
+  spec.b_depth_stride = spec.columns;
+  spec.b_column_stride = 1;
+  spec.a = KernelArg::Input(0);
+  spec.b = KernelArg::Input(1);
+  spec.residual = ResidualArg(node);
+  return LowerMatMul(node, target, DType::kFloat, spec);
+}
+
 absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(const TransposeShape shape, ReadTransposeShape(node));
   ASSIGN_OR_RETURN(kernels::ConvTransposeParams p, MakeTransposeParams(node, shape));
@@ -351,6 +377,8 @@ absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Targe
                         ResidualArg(node), KernelArg::Output(0)});
   } else if (weights != nullptr) {
     lowering = LowerTransposedGemm(node, target, p, *weights);
+  } else if (IsOneWindow(p) && !node.HasInput(2)) {
+    lowering = LowerOneWindow(node, target, p);
   } else if (p.in_channels == 1 && p.out_channels == 1) {
     lowering = LowerDepthwise(node, target, p);
   } else if (IsPointwise(p) && kernels::Volume(p.in_size) >= target.vector_floats) {

@@ -18,6 +18,7 @@ namespace onnx_memplan {
 namespace {
 
 using ::testing::HasSubstr;
+using IntList = std::vector<int64_t>;
 
 struct RandomTranspose {
   std::vector<int64_t> in_size, taps, stride, dilation, pads, extra, out_size;
@@ -189,6 +190,31 @@ TEST(ConvTranspose, OfOnePixelKernelsEqualsItsDefinitionWithWeightsOfRunTime) {
       const Tensor y = node.Run(target).value()[0];
       for (size_t at = 0; at < expected.size(); ++at) {
         ASSERT_NEAR(y.As<float>()[at], expected[at], 1e-4) << width << " for " << target.name;
+      }
+    }
+  }
+}
+
+TEST(ConvTranspose, OfOnePixelEqualsItsDefinitionWithWeightsOfRunTime) {
+  std::mt19937 random(6);
+  for (const IntList& taps : {IntList{3, 4}, {1, 1}}) {
+    RandomTranspose c;
+    c.batch = 3;
+    c.in_channels = 9;
+    c.out_channels = 7;
+    c.in_size = c.stride = c.dilation = {1, 1};
+    c.taps = c.out_size = taps;
+    c.pads = {0, 0, 0, 0};
+    c.x = RandomFloats({3, 9, 1, 1}, random);
+    c.w = RandomFloats({9, 7, taps[0], taps[1]}, random);
+    c.bias = Tensor::FromVector<float>({7}, std::vector<float>(7, 0));
+    const std::vector<double> expected = Expected(c);
+    NodeUnderTest node("ConvTranspose");
+    node.Input(c.x, false).Input(c.w, false);
+    for (const Target& target : BuiltinTargets()) {
+      const Tensor y = node.Run(target).value()[0];
+      for (size_t at = 0; at < expected.size(); ++at) {
+        ASSERT_NEAR(y.As<float>()[at], expected[at], 1e-4) << "for " << target.name;
       }
     }
   }
