@@ -185,6 +185,7 @@ class PartSearch {
 
   void AskIlp(double share) {
     IlpOrderOptions options;
+    options.lower_bound = lower_bound_;
     options.ilp.time_limit_seconds = share * std::max(0.0, deadline_.remaining_seconds());
     options.ilp.seed = options_.seed;
     options.ilp.cancel = options_.cancel;

@@ -59,6 +59,7 @@ class CumulativeProgram {
     AddStorages();
     AddOffers();
     AddSteps();
+    if (exact_) RaisePeak(options.lower_bound);
     WarmStart(order);
   }
 
@@ -236,6 +237,11 @@ class CumulativeProgram {
     for (Expression& bytes : step) {
       AtLeast(0, Expression{.terms = {{peak_, 1.0}}}.Add(bytes, -1));
     }
+  }
+
+  void RaisePeak(int64_t lower_bound) {
+    const int64_t bytes = lower_bound - model_.base_bytes;
+    if (bytes > 0) program_.variables[peak_].lower = std::ceil(static_cast<double>(bytes) / unit());
   }
 
   void WarmStart(std::span<const int32_t> order) {

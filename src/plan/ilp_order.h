@@ -19,6 +19,8 @@ struct IlpOrderOptions {
   // several tasks may share; those give orders and no bound.
   int32_t max_exact_tasks = 48;
   double stretch = 1.15;
+  // Every order is known to need this many bytes.
+  int64_t lower_bound = 0;
 };
 
 struct IlpOrderResult {

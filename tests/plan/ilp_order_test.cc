@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "generated_networks.h"
+#include "onnx_memplan/plan.h"
 #include "plan/exact_order.h"
+#include "plan/order_bounds.h"
 #include "plan/order_heuristics.h"
 #include "plan/order_reduce.h"
 #include "random_problems.h"
@@ -40,6 +42,52 @@ TEST(IlpOrderTest, SharedStepsGiveLegalOrdersAndNoBound) {
     ASSERT_TRUE(IsTopologicalOrder(BuildPrecedence(problem), result.order, model.task_count));
     ASSERT_LT(OrderPeak(model, result.order), OrderPeak(model, start)) << "seed " << seed;
   }
+}
+
+TEST(IlpOrderTest, AStoppedProgramKeepsTheBoundOfItsRelaxation) {
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    const OrderModel model = ReduceOrder(MakeOrderModel(testing::RandomDag(16, 3, seed))).model;
+    const int64_t best = SearchOrder(model, {}, Deadline(60)).peak_bytes;
+    IlpOrderOptions options;
+    options.ilp.node_limit = 0;
+    const IlpOrderResult result = SolveOrderIlp(model, ProgramOrder(model), options);
+    EXPECT_GT(result.lower_bound, best / 2) << "seed " << seed;
+    EXPECT_LE(result.lower_bound, best) << "seed " << seed;
+  }
+}
+
+TEST(IlpOrderTest, AKnownBoundIsKeptAndChangesNoOptimum) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    OrderModel model = MakeOrderModel(RandomProblem(seed));
+    model.first_step_bytes = model.last_step_bytes = 0;
+    const int64_t best = SearchOrder(model, {}, Deadline(60)).peak_bytes;
+    IlpOrderOptions options;
+    options.lower_bound = LargestTaskBound(model, ProgramOrder(model));
+    const IlpOrderResult result = SolveOrderIlp(model, ProgramOrder(model), options);
+    EXPECT_EQ(result.lower_bound, best) << "seed " << seed;
+  }
+}
+
+// The programs' bounds reach the plan: on these graphs minimum cuts leave a gap.
+TEST(IlpOrderTest, PlannersReportTheBoundOfTheProgramWhereItIsBetterThanCuts) {
+  int better = 0;
+  for (uint32_t seed = 5; seed <= 8; ++seed) {
+    const PlanProblem problem = testing::RandomDag(12, 3, seed);
+    const OrderModel model = MakeOrderModel(problem);
+    const int64_t cuts = LargestTaskBound(model, ProgramOrder(model));
+    const absl::StatusOr<Plan> best = (*MakePlanner("auto"))->Run(problem, {});
+    ASSERT_TRUE(best.ok() && best->proven_optimal);
+    if (cuts == best->arena_bytes) continue;
+    ++better;
+    for (const char* name : {"ilp", "olla"}) {
+      const absl::StatusOr<Plan> plan =
+          (*MakePlanner(name))->Run(problem, {.time_limit_seconds = 60});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_GT(plan->lower_bound, cuts) << name << ", seed " << seed << ": " << plan->method;
+      EXPECT_LE(plan->lower_bound, best->arena_bytes) << name << ", seed " << seed;
+    }
+  }
+  EXPECT_GE(better, 2);
 }
 
 }  // namespace
