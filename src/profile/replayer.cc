@@ -131,7 +131,12 @@ bool Replayer::BuildSlots(const MappedArray<PlannedBlock>& plan) {
 bool Replayer::BuildEntries(const MappedArray<PlannedBlock>& plan) {
   const size_t count = plan.size();
   if (!entries_.Resize(count) || !taken_.Resize(count)) return false;
-  if (!classes_.Resize(std::bit_ceil(count * 2))) return false;
+  MappedArray<uint64_t> keys;
+  if (!keys.Resize(count)) return false;
+  for (size_t i = 0; i < count; ++i) {
+    keys[i] = KeyOf(static_cast<size_t>(plan[i].bytes), static_cast<size_t>(plan[i].alignment));
+  }
+  if (!BuildClasses(keys)) return false;
   for (size_t i = 0; i < count; ++i) {
     const PlannedBlock& block = plan[i];
     const auto offset = static_cast<uint64_t>(block.offset);
@@ -154,14 +159,24 @@ bool Replayer::BuildEntries(const MappedArray<PlannedBlock>& plan) {
     }
   }
   for (size_t i = count; i-- > 0;) {  // backwards: each head ends as the first of all
-    const uint64_t key =
-        KeyOf(static_cast<size_t>(plan[i].bytes), static_cast<size_t>(plan[i].alignment));
-    const size_t index = FindClass(key);
+    const size_t index = FindClass(keys[i]);
     SizeClass& size_class = classes_[index];
-    if (size_class.key == 0) size_class = {.key = key, .head = kNone};
     entries_[i].size_class = static_cast<uint32_t>(index);
     entries_[i].next_in_size = size_class.head;
     size_class.head = static_cast<uint32_t>(i);
+  }
+  return true;
+}
+
+bool Replayer::BuildClasses(const MappedArray<uint64_t>& keys) {
+  MappedArray<uint64_t> distinct;
+  if (!distinct.Append(keys.data(), keys.size())) return false;
+  std::sort(distinct.begin(), distinct.end());
+  const auto count =
+      static_cast<size_t>(std::unique(distinct.begin(), distinct.end()) - distinct.begin());
+  if (!classes_.Resize(std::bit_ceil(count * 2))) return false;
+  for (size_t i = 0; i < count; ++i) {
+    classes_[FindClass(distinct[i])] = {.key = distinct[i], .head = kNone};
   }
   return true;
 }
@@ -191,20 +206,34 @@ uint32_t Replayer::Match(SizeClass& size_class) {
     entry = entries_[entry].next_in_size;
   }
   size_class.head = entry;
-  if (entry == kNone) return kNone;
-  const uint32_t ahead = entry - base_;
-  if (ahead > kNear && declined_ < kPatience + ahead / kEntriesPerDecline) {
-    ++declined_;
-    return kNone;
+  if (entry == base_) {
+    guess_length_ = 0;
+  } else if (GuessFits(size_class)) {
+    ++guess_length_;
+  } else if (entry == kNone || entry - base_ <= kNear) {
+    guess_length_ = 0;
+  } else {
+    guess_begin_ = entry;
+    guess_length_ = 1;
   }
-  taken_[entry] = 1;
-  declined_ = 0;
-  if (ahead > kNear) {
+  if (guess_length_ == kConvincing) {
+    entry = guess_begin_ + guess_length_ - 1;
+    guess_length_ = 0;
+    taken_[entry] = 1;
     Goto(entry);
-  } else if (ahead == 0 || ++out_of_turn_ >= kNear) {
-    Goto(base_ + 1);
+    return entry;
   }
+  if (entry == kNone || entry - base_ > kNear) return kNone;
+  taken_[entry] = 1;
+  if (entry == base_ || ++out_of_turn_ >= kNear) Goto(base_ + 1);
   return entry;
+}
+
+// Whether the request is the next one of the guess.
+bool Replayer::GuessFits(const SizeClass& size_class) const {
+  const uint32_t next = guess_begin_ + guess_length_;
+  return guess_length_ > 0 && next < entries_.size() && next >= base_ && taken_[next] == 0 &&
+         &classes_[entries_[next].size_class] == &size_class;
 }
 
 // The run has passed all entries before `entry`.
@@ -292,14 +321,14 @@ void Replayer::Rewind(uint32_t target) {
     taken_[i] = 0;
     classes_[entries_[i].size_class].head = i;
   }
-  declined_ = 0;
+  guess_length_ = 0;
   Goto(target);
 }
 
 void Replayer::EndStep() {
   LockGuard guard(lock_);
   has_steps_ = true;
-  declined_ = 0;
+  guess_length_ = 0;
   if (++step_ < step_begins_.size()) {
     Goto(step_begins_[step_]);
   } else if (loop_begin_ != kNone) {

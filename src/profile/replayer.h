@@ -6,10 +6,11 @@
 // - Entries up to kNear ahead are taken at once (threads change order). After kNear such requests
 // the
 //   run has passed the entry at base_, which it seems not to ask for this time.
-// - Entries farther ahead are declined at first, since the request is likely to be one that the
-//   profile did not have. When declines accumulate and nothing matches in between, the run has
-//   skipped a part of the profile, and base_ moves to the entry. The longer the jump, the more it
-//   takes.
+// - Entries farther ahead are declined, since the request is likely to be one that the profile did
+// not
+//   have. The first of them starts a guess of where the run is; when the requests that follow
+//   repeat the profile from there, kConvincing in all and none at base_ in between, the run has
+//   skipped a part, and base_ moves there.
 // Lists of the entries of each size make that constant time in the mean: heads and base_ only move
 // forward.
 //
@@ -75,9 +76,8 @@ class Replayer {
  private:
   // Entries in the run's future that a request may take out of turn.
   static constexpr uint32_t kNear = 8;
-  // Declined requests in a row before a jump, and how many entries one further decline adds.
-  static constexpr uint32_t kPatience = 4;
-  static constexpr uint32_t kEntriesPerDecline = 16;
+  // Requests in a row that must fit before the run is believed to have skipped a part.
+  static constexpr uint32_t kConvincing = 8;
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Entry {
@@ -102,10 +102,12 @@ class Replayer {
   const char* CheckPlan(const MappedArray<PlannedBlock>& plan);
   bool BuildSlots(const MappedArray<PlannedBlock>& plan);
   bool BuildEntries(const MappedArray<PlannedBlock>& plan);
+  bool BuildClasses(const MappedArray<uint64_t>& keys);
   // The place of the key in classes_: its class, or an empty one.
   size_t FindClass(uint64_t key) const;
   uint32_t SlotOf(uint64_t offset) const;
   uint32_t Match(SizeClass& size_class);
+  bool GuessFits(const SizeClass& size_class) const;
   void Goto(uint32_t entry);
   void Rewind(uint32_t target);
 
@@ -125,7 +127,9 @@ class Replayer {
   MappedArray<uint8_t> taken_;  // by entry
   uint32_t base_ = 0;
   uint32_t out_of_turn_ = 0;  // requests that took a near entry since base_ has moved
-  uint32_t declined_ = 0;     // since the last match
+  // The last requests were those of the entries from guess_begin_ on, as far as sizes tell.
+  uint32_t guess_begin_ = 0;
+  uint32_t guess_length_ = 0;
   uint32_t step_ = 0;
   bool has_steps_ = false;   // EndStep has been called
   uint64_t high_water_ = 0;  // no byte at or above it has been handed out
