@@ -129,20 +129,49 @@ MEMPLAN_INLINE void StoreSums(const V (&sums)[Rows][Vectors], float* c, ptrdiff_
   }
 }
 
+// c[place(j)] = the finished element for j of [begin, end) of a row whose products are `sums`.
+template <class Place>
+MEMPLAN_INLINE void StoreRowPart(const TileArgs& t, const float* sums, const float* bias,
+                                 const float* residual, float* c, Place place) {
+  // Copies: stores to c might change what t points to, for all that the compiler knows.
+  const int32_t begin = t.column_begin;
+  const int32_t end = t.column_end;
+  const float alpha = t.alpha;
+  const float beta = t.beta;
+  const int32_t bias_stride = t.bias_column_stride;
+  if (bias == nullptr && !t.clamps && alpha == 1.0F) {
+    if (residual == nullptr) {
+      for (int32_t j = begin; j < end; ++j) c[place(j)] = sums[j];
+    } else {
+      for (int32_t j = begin; j < end; ++j) c[place(j)] = sums[j] + residual[place(j)];
+    }
+    return;
+  }
+  const bool clamps = t.clamps;
+  const float lowest = t.lowest;
+  const float highest = t.highest;
+  for (int32_t j = begin; j < end; ++j) {
+    float value = alpha * sums[j];
+    if (bias != nullptr) value += beta * bias[static_cast<ptrdiff_t>(j) * bias_stride];
+    if (residual != nullptr) value += residual[place(j)];
+    c[place(j)] = clamps ? Clip::Apply(value, lowest, highest) : value;
+  }
+}
+
 // Writes any part of a tile, element by element. sums: [Rows][row_elements].
 MEMPLAN_SHARED_FUNCTION void StoreTilePart(const TileArgs& t, const float* sums,
                                            int32_t row_elements) {
+  const int32_t* offsets = t.column_offsets;
   for (int32_t r = t.row_begin; r < t.row_end; ++r) {
-    for (int32_t j = t.column_begin; j < t.column_end; ++j) {
-      const ptrdiff_t at = static_cast<ptrdiff_t>(r) * t.c_row_stride +
-                           (t.column_offsets == nullptr ? j : t.column_offsets[j]);
-      float value = t.alpha * sums[r * row_elements + j];
-      if (t.bias != nullptr) {
-        value += t.beta * t.bias[static_cast<ptrdiff_t>(r) * t.bias_row_stride +
-                                 static_cast<ptrdiff_t>(j) * t.bias_column_stride];
-      }
-      if (t.residual != nullptr) value += t.residual[at];
-      t.c[at] = t.clamps ? Clip::Apply(value, t.lowest, t.highest) : value;
+    const ptrdiff_t at = static_cast<ptrdiff_t>(r) * t.c_row_stride;
+    const float* bias =
+        t.bias == nullptr ? nullptr : t.bias + static_cast<ptrdiff_t>(r) * t.bias_row_stride;
+    const float* residual = t.residual == nullptr ? nullptr : t.residual + at;
+    const float* row = sums + r * row_elements;
+    if (offsets == nullptr) {
+      StoreRowPart(t, row, bias, residual, t.c + at, [](int32_t j) { return j; });
+    } else {
+      StoreRowPart(t, row, bias, residual, t.c + at, [offsets](int32_t j) { return offsets[j]; });
     }
   }
 }
