@@ -70,24 +70,18 @@ TEST(IlpOrderTest, AKnownBoundIsKeptAndChangesNoOptimum) {
 
 // The programs' bounds reach the plan: on these graphs minimum cuts leave a gap.
 TEST(IlpOrderTest, PlannersReportTheBoundOfTheProgramWhereItIsBetterThanCuts) {
-  int better = 0;
-  for (uint32_t seed = 5; seed <= 8; ++seed) {
-    const PlanProblem problem = testing::RandomDag(12, 3, seed);
+  for (const uint32_t seed : {1U, 8U}) {
+    const PlanProblem problem = testing::RandomDag(8, 3, seed);
     const OrderModel model = MakeOrderModel(problem);
     const int64_t cuts = LargestTaskBound(model, ProgramOrder(model));
-    const absl::StatusOr<Plan> best = (*MakePlanner("auto"))->Run(problem, {});
-    ASSERT_TRUE(best.ok() && best->proven_optimal);
-    if (cuts == best->arena_bytes) continue;
-    ++better;
     for (const char* name : {"ilp", "olla"}) {
       const absl::StatusOr<Plan> plan =
           (*MakePlanner(name))->Run(problem, {.time_limit_seconds = 60});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_GT(plan->lower_bound, cuts) << name << ", seed " << seed << ": " << plan->method;
-      EXPECT_LE(plan->lower_bound, best->arena_bytes) << name << ", seed " << seed;
+      EXPECT_TRUE(plan->proven_optimal) << name << ", seed " << seed << ": " << plan->method;
     }
   }
-  EXPECT_GE(better, 2);
 }
 
 }  // namespace
