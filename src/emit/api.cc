@@ -240,7 +240,7 @@ absl::StatusOr<Api> MakeApi(std::span<const EntryPoint> entries, const EmitOptio
 }
 
 std::string ParameterType(const ApiTensor& tensor) {
-  const std::string element(DTypeCppName(tensor.type.dtype));
+  std::string element(DTypeCppName(tensor.type.dtype));
   if (tensor.by_value) return element;
   return absl::StrCat(tensor.is_input ? "const " : "", element, "*");
 }

@@ -153,7 +153,7 @@ std::string StepRenderer::BufferAddress(const ApiTensor& tensor, const char* pre
   }
   const std::string buffer = absl::StrCat(prefix, location.index);
   bases_.insert(buffer);
-  const std::string pointer = tensor.by_value ? "&" + buffer : buffer;
+  std::string pointer = tensor.by_value ? "&" + buffer : buffer;
   if (location.byte_offset == 0 && element == DTypeCppName(tensor.type.dtype)) return pointer;
   return absl::StrCat("At<", element, ">(", pointer, ", ", location.byte_offset, ")");
 }

@@ -201,7 +201,7 @@ class Exporter {
   }
 
   std::string FloatConstant(const std::string& base, float value) {
-    const std::string name = names_.Unique(base);
+    std::string name = names_.Unique(base);
     SetTensor(Tensor::FromVector<float>({}, {value}), name, *proto_.add_initializer());
     return name;
   }

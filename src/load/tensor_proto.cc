@@ -141,8 +141,8 @@ absl::StatusOr<Tensor> Convert(const onnx::TensorProto& proto, std::string* raw_
     return FromExternal(std::move(type), bytes, proto, external);
   }
   if (proto.has_raw_data()) {
-    return FromRaw(std::move(type), bytes,
-                   raw_data == nullptr ? proto.raw_data() : std::move(*raw_data));
+    if (raw_data != nullptr) return FromRaw(std::move(type), bytes, std::move(*raw_data));
+    return FromRaw(std::move(type), bytes, proto.raw_data());
   }
   return FromTypedFields(std::move(type), proto);
 }

@@ -107,7 +107,8 @@ std::string NodeContext::String(std::string_view name, std::string_view default_
 std::vector<int64_t> NodeContext::Ints(std::string_view name,
                                        std::vector<int64_t> default_value) const {
   const auto* value = Find<std::vector<int64_t>>(name);
-  return value == nullptr ? std::move(default_value) : *value;
+  if (value != nullptr) return *value;
+  return default_value;
 }
 
 bool NodeContext::HasAttribute(std::string_view name) const {
