@@ -55,7 +55,10 @@ class Inferrer {
     if (const Graph* branch = KnownBranch(node)) return InlineBranch(node, *branch);
     if (!AllInputsTyped(node)) return VisitUntyped(std::move(node));
     absl::StatusOr<std::vector<TensorType>> types = InferTypes(graph_, node);
-    if (!types.ok()) return Fail(std::move(node), Explain(node, types.status()));
+    if (!types.ok()) {
+      const absl::Status fault = Explain(node, types.status());
+      return Fail(std::move(node), fault);
+    }
     MEMPLAN_CHECK_MSG(types->size() >= node.outputs.size(), graph_.NodeName(node));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != kNoValue) At(node.outputs[i]).type = std::move((*types)[i]);
