@@ -86,6 +86,29 @@ absl::StatusOr<kernels::ConvWeightGradParams> MakeWeightGradParams(const NodeCon
   return p;
 }
 
+}  // namespace
+
+absl::StatusOr<kernels::ConvWeightGradParams> MakeConvWeightGradParams(const NodeContext& node) {
+  return MakeWeightGradParams(node);
+}
+
+WeightGradTiling TileWeightGrad(const NodeContext& node, const Target& target,
+                                kernels::ConvWeightGradParams p) {
+  const int32_t taps = kernels::Volume(p.taps);
+  const TileShape guess =
+      ChooseTile(target, int64_t{p.in_channels} * taps, p.out_channels, true, false);
+  const int64_t channel_bytes =
+      kernels::ConvWeightGradScratchBytes(1, taps, guess.lanes, guess.columns) -
+      kernels::ConvWeightGradScratchBytes(0, taps, guess.lanes, guess.columns);
+  p.block_channels =
+      EqualBlocks(p.in_channels, TrainingPanelBudgetBytes(node, target) / channel_bytes);
+  // The last block may be smaller, and has as many rows as a tile at least.
+  const int32_t last = (p.in_channels - 1) % p.block_channels + 1;
+  return {p, ChooseTile(target, int64_t{last} * taps, p.out_channels, true, false)};
+}
+
+namespace {
+
 // Fewer output channels leave most of a vector of them empty.
 constexpr int32_t kMostDotChannels = 2;
 
@@ -100,28 +123,18 @@ Lowering LowerDot(const Target& target, const kernels::ConvWeightGradParams& p) 
                  {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
 }
 
-Lowering LowerGemm(const NodeContext& node, const Target& target, kernels::ConvWeightGradParams p) {
-  const int32_t taps = kernels::Volume(p.taps);
-  const TileShape guess =
-      ChooseTile(target, int64_t{p.in_channels} * taps, p.out_channels, true, false);
-  const int64_t channel_bytes =
-      kernels::ConvWeightGradScratchBytes(1, taps, guess.lanes, guess.columns) -
-      kernels::ConvWeightGradScratchBytes(0, taps, guess.lanes, guess.columns);
-  p.block_channels =
-      EqualBlocks(p.in_channels, TrainingPanelBudgetBytes(node, target) / channel_bytes);
-  // The last block may be smaller, and has as many rows as a tile at least.
-  const int32_t last = (p.in_channels - 1) % p.block_channels + 1;
-  const TileShape tile = ChooseTile(target, int64_t{last} * taps, p.out_channels, true, false);
+Lowering LowerGemm(const WeightGradTiling& tiling) {
+  const TileShape& tile = tiling.tile;
   KernelCall call;
   call.header = "kernels/conv_gradient.h";
   call.name = absl::StrCat("kernels::ConvWeightGrad<", TileArguments(tile), ">");
   call.function = FunctionForTile(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::ConvWeightGrad<L, R, C>>(); });
   Lowering lowering = OneCall(
-      std::move(call), p,
+      std::move(call), tiling.params,
       {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Scratch(), KernelArg::Output(0)});
-  lowering.scratch_bytes =
-      kernels::ConvWeightGradScratchBytes(p.block_channels, taps, tile.lanes, tile.columns);
+  lowering.scratch_bytes = kernels::ConvWeightGradScratchBytes(
+      tiling.params.block_channels, kernels::Volume(tiling.params.taps), tile.lanes, tile.columns);
   lowering.scratch_alignment = int64_t{4} * tile.lanes;
   return lowering;
 }
@@ -130,8 +143,8 @@ absl::StatusOr<Lowering> LowerWeightGrad(const NodeContext& node, const Target& 
   ASSIGN_OR_RETURN(const kernels::ConvWeightGradParams p, MakeWeightGradParams(node));
   Lowering lowering;
   if (node.InputDType(0) == DType::kFloat && node.OutputType(0).NumElements() > 0) {
-    lowering =
-        p.out_channels <= kMostDotChannels ? LowerDot(target, p) : LowerGemm(node, target, p);
+    lowering = p.out_channels <= kMostDotChannels ? LowerDot(target, p)
+                                                  : LowerGemm(TileWeightGrad(node, target, p));
   } else {
     ASSIGN_OR_RETURN(KernelCall call, (TypedCall<float, double>(
                                           node, node.InputDType(0), "kernels/conv_gradient.h",

@@ -10,7 +10,9 @@
 // kernels::OptimizerParams. Each output may lie over the operand that it replaces.
 #include "ops/host_kernels.h"
 
-#include "kernels/optimizers.h"
+#include "ops/optimizers.h"
+
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ops/families.h"
@@ -18,6 +20,18 @@
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
+void SetOptimizerNumbers(const NodeContext& node, kernels::OptimizerParams* params) {
+  // Attributes of ONNX are float; PyTorch's numbers are decimal, and Adam's corrections feel the
+  // difference. The shortest decimal that gives the float is what the user wrote.
+  params->beta1 = std::stod(absl::StrCat(node.Float("beta1", 0.9F)));
+  params->beta2 = std::stod(absl::StrCat(node.Float("beta2", 0.999F)));
+  params->momentum = node.Float("momentum", 0);
+  params->weight_decay = node.Float("weight_decay", 0);
+  params->epsilon = node.Float("epsilon", 1e-8F);
+  params->nesterov = node.Int("nesterov", 0) != 0 ? 1 : 0;
+  params->decoupled = node.Int("decoupled_weight_decay", 0) != 0 ? 1 : 0;
+}
+
 namespace {
 
 constexpr int32_t kWeight = 0;
@@ -59,15 +73,7 @@ std::vector<Alias> UpdateInPlace(const NodeContext& node) {
 
 absl::StatusOr<kernels::OptimizerParams> MakeOptimizerParams(const NodeContext& node) {
   kernels::OptimizerParams params = {};
-  // Attributes of ONNX are float; PyTorch's numbers are decimal, and Adam's corrections feel the
-  // difference. The shortest decimal that gives the float is what the user wrote.
-  params.beta1 = std::stod(absl::StrCat(node.Float("beta1", 0.9F)));
-  params.beta2 = std::stod(absl::StrCat(node.Float("beta2", 0.999F)));
-  params.momentum = node.Float("momentum", 0);
-  params.weight_decay = node.Float("weight_decay", 0);
-  params.epsilon = node.Float("epsilon", 1e-8F);
-  params.nesterov = node.Int("nesterov", 0) != 0 ? 1 : 0;
-  params.decoupled = node.Int("decoupled_weight_decay", 0) != 0 ? 1 : 0;
+  SetOptimizerNumbers(node, &params);
   ASSIGN_OR_RETURN(params.every,
                    ToInt32(node, node.Int("accumulate_steps", 1), "accumulate_steps"));
   if (params.every < 1) return node.Invalid("accumulate_steps must be at least 1");
@@ -132,7 +138,7 @@ absl::StatusOr<Lowering> LowerAccumulate(const NodeContext& node, const Target&)
 }
 
 absl::StatusOr<std::vector<TensorType>> InferClip(const NodeContext& node) {
-  if (node.InputShape(0) != Shape{}) return node.Invalid("takes a scalar");
+  if (!node.InputShape(0).empty()) return node.Invalid("takes a scalar");
   return std::vector<TensorType>{{DType::kFloat, {}}};
 }
 

@@ -23,6 +23,10 @@ absl::StatusOr<int64_t> FuseActivations(GraphEditor& editor);
 // where that computes the same.
 absl::StatusOr<int64_t> FoldPadding(GraphEditor& editor);
 
+// The gradient of a matrix or of the weights of a convolution, where an update alone reads it, into
+// that update: it is never stored as a whole.
+absl::StatusOr<int64_t> FuseUpdates(GraphEditor& editor);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PASSES_FUSE_H_
