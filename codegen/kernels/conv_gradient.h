@@ -89,9 +89,11 @@ MEMPLAN_INLINE void TransposePanel(const float* dy, ptrdiff_t row_stride, int32_
   int32_t j = 0;
   if constexpr (VectorLanes(Lanes) > 1) {
     for (; j + 4 <= count; j += 4, dy += 4 * row_stride) {
-      int32_t i = 0;
-      for (; i + 4 <= pixels; i += 4) TransposeFour(dy + i, row_stride, to + i * Width + j, Width);
-      for (; i < pixels; ++i) {
+      const int32_t whole = pixels / 4 * 4;
+      for (int32_t i = 0; i < whole; i += 4) {
+        TransposeFour(dy + i, row_stride, to + i * Width + j, Width);
+      }
+      for (int32_t i = whole; i < pixels; ++i) {
         for (int k = 0; k < 4; ++k) to[i * Width + j + k] = dy[k * row_stride + i];
       }
     }

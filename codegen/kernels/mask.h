@@ -99,23 +99,24 @@ MEMPLAN_KERNEL void ClipGrad(const MaskParams& p, const T* dy, const T* y, const
 template <class T>
 MEMPLAN_KERNEL void MaskedGrad(const MaskedGradParams& p, const T* dy, const uint8_t* mask, T* dx) {
   const T scale = static_cast<T>(p.scale);
-  int32_t i = 0;
+  int32_t done = 0;
 #if MEMPLAN_NATIVE_LANES > 1
   if constexpr (sizeof(T) == sizeof(float)) {
     using InArray = Vector<8>::InArray;
     using Ints = Vector<8>::Ints;
     const Ints bit_of_lane = {1, 2, 4, 8, 16, 32, 64, 128};
-    for (; i + 8 <= p.count; i += 8) {
-      const Ints passes = ((Ints{} + static_cast<int32_t>(*mask++)) & bit_of_lane) != 0;
+    done = p.count / 8 * 8;
+    for (int32_t i = 0; i < done; i += 8) {
+      const Ints passes = ((Ints{} + static_cast<int32_t>(mask[i / 8])) & bit_of_lane) != 0;
       const Vector<8>::Type scaled = *reinterpret_cast<const InArray*>(dy + i) * scale;
       *reinterpret_cast<InArray*>(dx + i) =
           reinterpret_cast<Vector<8>::Type>(reinterpret_cast<Ints>(scaled) & passes);
     }
   }
 #endif
-  for (int32_t k = 0; i < p.count; ++i, ++k) {
+  for (int32_t i = done; i < p.count; ++i) {
     const T scaled = scale * dy[i];
-    dx[i] = ((mask[k / 8] >> (k % 8)) & 1) != 0 ? scaled : T(0);
+    dx[i] = ((mask[i / 8] >> (i % 8)) & 1) != 0 ? scaled : T(0);
   }
 }
 

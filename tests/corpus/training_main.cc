@@ -1,18 +1,24 @@
 // Trains the training cases of the corpus and compares with PyTorch: the loss before each of ten
-// steps, every gradient of the first step, every parameter after one and ten steps. Prints one
-// Markdown row for each case.
+// steps, every gradient of the first step, every parameter after one and ten steps. Each case runs
+// by replaying the plan on this machine and (--generated) by compiled generated code. Prints one
+// Markdown row for each case: the largest difference as a share of what is allowed.
 //
 //   onnx_memplan_training --corpus DIR [--filter NAME ...] [--target NAME]
+//                         [--generated] [--compiler "g++ -std=c++17 -O2"]
 //
 // Exit status 1 when a case fails, 77 where the corpus is absent.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "corpus/training_case.h"
+#include "corpus/training_generated.h"
 #include "onnx_memplan/compile.h"
 #include "support/status_macros.h"
 
@@ -20,13 +26,16 @@ namespace onnx_memplan::testing {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr int kSteps = 10;
+constexpr size_t kSteps = 10;
+constexpr int kCasesAtOnce = 2;
 
 struct Arguments {
   std::string corpus;
   std::vector<std::string> filters;
   std::string target = "generic";
   std::string planner = "auto";
+  std::string compiler = "g++ -std=c++17 -O2 -Wall -Wextra";
+  bool generated = false;
   bool verbose = false;
 };
 
@@ -54,16 +63,27 @@ double LargestDifference(const Tensor& actual, const Tensor& expected) {
   return largest;
 }
 
-struct Outcome {
+// Of one way to run the case.
+struct Shares {
   Worst losses;
   Worst gradients;
   Worst parameters;
-  size_t steps = 0;
-  int64_t arena_bytes = 0;
-  int64_t infer_bytes = 0;
-  bool proven = false;
 
   bool passed() const { return losses.share <= 1 && gradients.share <= 1 && parameters.share <= 1; }
+  std::string where() const {
+    return absl::StrCat(losses.where, "; ", gradients.where, "; ", parameters.where);
+  }
+};
+
+struct Outcome {
+  Shares replay;
+  Shares generated;
+  double compile_seconds = 0;
+  size_t steps = 0;
+  int64_t arena_bytes = 0;
+  bool proven = false;
+
+  bool passed() const { return replay.passed() && generated.passed(); }
 };
 
 void CompareStates(const StateMap& states, const std::vector<Reference>& references,
@@ -85,7 +105,51 @@ void ResetStatistics(StateMap& states) {
   });
 }
 
-absl::StatusOr<Outcome> Train(const TrainingCase& training_case, const Arguments& arguments) {
+void AddLoss(const TrainingCase& training_case, size_t step, float loss, Worst& losses) {
+  losses.Add(std::abs(double{loss} - training_case.losses[step]),
+             training_case.allowed_loss_difference[step], absl::StrCat("step ", step + 1));
+}
+
+absl::StatusOr<Shares> Replay(const TrainingCase& training_case, const CompiledModel& model) {
+  Shares shares;
+  StateMap states;
+  const std::vector<Tensor> batch = {training_case.input, training_case.target};
+  ASSIGN_OR_RETURN(const std::vector<Tensor> gradients, model.RunEntry("gradients", batch, states));
+  ASSIGN_OR_RETURN(const std::vector<NamedType> names, model.OutputsOf("gradients"));
+  for (const Reference& reference : training_case.gradients) {
+    for (size_t i = 1; i < names.size(); ++i) {
+      if (names[i].name != reference.name + "/gradient") continue;
+      shares.gradients.Add(LargestDifference(gradients[i], reference.tensor), reference.allowed,
+                           reference.name);
+    }
+  }
+  std::vector<Tensor> inputs = batch;
+  inputs.push_back(Tensor::FromVector<float>({}, {training_case.learning_rate}));
+  for (size_t step = 0; step < kSteps; ++step) {
+    ASSIGN_OR_RETURN(const std::vector<Tensor> loss, model.RunEntry("train_step", inputs, states));
+    AddLoss(training_case, step, loss[0].As<float>()[0], shares.losses);
+    if (step == 0) {
+      ResetStatistics(states);
+      CompareStates(states, training_case.after1, " (1)", shares.parameters);
+    }
+  }
+  CompareStates(states, training_case.after10, " (10)", shares.parameters);
+  return shares;
+}
+
+Shares CompareGenerated(const TrainingCase& training_case, const GeneratedRun& run) {
+  Shares shares;
+  if (run.losses.size() != kSteps) shares.losses.Add(NAN, 1, "number of steps");
+  for (size_t step = 0; step < run.losses.size(); ++step) {
+    AddLoss(training_case, step, run.losses[step], shares.losses);
+  }
+  CompareStates(run.gradients, training_case.gradients, "", shares.gradients);
+  CompareStates(run.after1, training_case.after1, " (1)", shares.parameters);
+  CompareStates(run.after10, training_case.after10, " (10)", shares.parameters);
+  return shares;
+}
+
+absl::StatusOr<Outcome> RunCase(const TrainingCase& training_case, const Arguments& arguments) {
   CompileOptions options;
   options.target = arguments.target;
   options.planner = arguments.planner;
@@ -95,32 +159,64 @@ absl::StatusOr<Outcome> Train(const TrainingCase& training_case, const Arguments
   outcome.steps = model.plan().order.size();
   outcome.arena_bytes = model.plan().arena_bytes;
   outcome.proven = model.plan().proven_optimal;
-
-  StateMap states;
-  const std::vector<Tensor> batch = {training_case.input, training_case.target};
-  ASSIGN_OR_RETURN(const std::vector<Tensor> gradients, model.RunEntry("gradients", batch, states));
-  ASSIGN_OR_RETURN(const std::vector<NamedType> names, model.OutputsOf("gradients"));
-  for (const Reference& reference : training_case.gradients) {
-    for (size_t i = 1; i < names.size(); ++i) {
-      if (names[i].name != reference.name + "/gradient") continue;
-      outcome.gradients.Add(LargestDifference(gradients[i], reference.tensor), reference.allowed,
-                            reference.name);
-    }
+  ASSIGN_OR_RETURN(outcome.replay, Replay(training_case, model));
+  if (arguments.generated) {
+    ASSIGN_OR_RETURN(const GeneratedRun run,
+                     TrainGenerated(model, training_case, arguments.compiler));
+    outcome.generated = CompareGenerated(training_case, run);
+    outcome.compile_seconds = run.compile_seconds;
   }
-  std::vector<Tensor> inputs = batch;
-  inputs.push_back(Tensor::FromVector<float>({}, {training_case.learning_rate}));
-  for (int step = 0; step < kSteps; ++step) {
-    ASSIGN_OR_RETURN(const std::vector<Tensor> loss, model.RunEntry("train_step", inputs, states));
-    const auto s = static_cast<size_t>(step);
-    outcome.losses.Add(std::abs(double{loss[0].As<float>()[0]} - training_case.losses[s]),
-                       training_case.allowed_loss_difference[s], absl::StrCat("step ", step + 1));
-    if (step == 0) {
-      ResetStatistics(states);
-      CompareStates(states, training_case.after1, " (1)", outcome.parameters);
-    }
-  }
-  CompareStates(states, training_case.after10, " (10)", outcome.parameters);
   return outcome;
+}
+
+std::string Cells(const Shares& shares) {
+  return absl::StrFormat(" %.3f | %.3f | %.3f |", shares.losses.share, shares.gradients.share,
+                         shares.parameters.share);
+}
+
+// One row of the table.
+std::string Row(const std::string& name, const absl::StatusOr<Outcome>& outcome,
+                const Arguments& arguments) {
+  if (!outcome.ok()) return absl::StrCat("| ", name, " | ", outcome.status().message(), " |\n");
+  std::string row =
+      absl::StrFormat("| %s | %d | %d | %s |%s", name, outcome->steps, outcome->arena_bytes,
+                      outcome->proven ? "yes" : "no", Cells(outcome->replay));
+  if (arguments.generated) {
+    absl::StrAppend(&row, Cells(outcome->generated),
+                    absl::StrFormat(" %.1f |", outcome->compile_seconds));
+  }
+  absl::StrAppend(&row, outcome->passed() ? "\n" : " FAILED\n");
+  if (!arguments.verbose && outcome->passed()) return row;
+  absl::StrAppend(&row, "  worst by replay: ", outcome->replay.where(), "\n");
+  if (arguments.generated) {
+    absl::StrAppend(&row, "  worst generated: ", outcome->generated.where(), "\n");
+  }
+  return row;
+}
+
+bool Selected(const Arguments& arguments, const std::string& name) {
+  return arguments.filters.empty() ||
+         std::any_of(arguments.filters.begin(), arguments.filters.end(),
+                     [&](const std::string& f) { return name.find(f) != std::string::npos; });
+}
+
+// Each thread takes the next case until none is left: compilers run side by side.
+std::vector<absl::StatusOr<Outcome>> RunCases(const std::vector<std::string>& names,
+                                              const Arguments& arguments) {
+  std::vector<absl::StatusOr<Outcome>> outcomes(names.size(), absl::UnknownError("did not run"));
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < names.size();) {
+      const absl::StatusOr<TrainingCase> training_case =
+          ReadTrainingCase(arguments.corpus, names[i]);
+      outcomes[i] = training_case.ok() ? RunCase(*training_case, arguments)
+                                       : absl::StatusOr<Outcome>(training_case.status());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kCasesAtOnce; ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
 }
 
 int Main(const Arguments& arguments) {
@@ -128,35 +224,17 @@ int Main(const Arguments& arguments) {
     std::printf("skipped: no corpus at '%s'\n", arguments.corpus.c_str());
     return kSkipped;
   }
-  std::puts(
-      "| case | steps | arena bytes | proven | losses | gradients | parameters |\n"
-      "|---|---|---|---|---|---|---|");
+  std::vector<std::string> names = ListTrainingCases(arguments.corpus);
+  std::erase_if(names, [&](const std::string& name) { return !Selected(arguments, name); });
+  const std::vector<absl::StatusOr<Outcome>> outcomes = RunCases(names, arguments);
+  std::printf(
+      "| case | steps | arena bytes | proven | losses | gradients | parameters |%s\n",
+      arguments.generated ? " generated: losses | gradients | parameters | compile s |" : "");
+  std::printf("|---|---|---|---|---|---|---|%s\n", arguments.generated ? "---|---|---|---|" : "");
   int failures = 0;
-  for (const std::string& name : ListTrainingCases(arguments.corpus)) {
-    const bool wanted =
-        arguments.filters.empty() ||
-        std::any_of(arguments.filters.begin(), arguments.filters.end(),
-                    [&](const std::string& f) { return name.find(f) != std::string::npos; });
-    if (!wanted) continue;
-    const absl::StatusOr<TrainingCase> training_case = ReadTrainingCase(arguments.corpus, name);
-    const absl::StatusOr<Outcome> outcome = training_case.ok()
-                                                ? Train(*training_case, arguments)
-                                                : absl::StatusOr<Outcome>(training_case.status());
-    if (!outcome.ok()) {
-      std::printf("| %s | %s |\n", name.c_str(), std::string(outcome.status().message()).c_str());
-      ++failures;
-      continue;
-    }
-    std::printf("| %s | %zu | %lld | %s | %.3f | %.3f | %.3f |%s\n", name.c_str(), outcome->steps,
-                static_cast<long long>(outcome->arena_bytes), outcome->proven ? "yes" : "no",
-                outcome->losses.share, outcome->gradients.share, outcome->parameters.share,
-                outcome->passed() ? "" : " FAILED");
-    if (arguments.verbose || !outcome->passed()) {
-      std::printf("  worst: %s; %s; %s\n", outcome->losses.where.c_str(),
-                  outcome->gradients.where.c_str(), outcome->parameters.where.c_str());
-    }
-    if (!outcome->passed()) ++failures;
-    std::fflush(stdout);
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::fputs(Row(names[i], outcomes[i], arguments).c_str(), stdout);
+    if (!outcomes[i].ok() || !outcomes[i]->passed()) ++failures;
   }
   return failures == 0 ? 0 : 1;
 }
@@ -172,6 +250,9 @@ int main(int argc, char** argv) {
   app.add_option("--filter", arguments.filters, "Only cases whose name contains this");
   app.add_option("--target", arguments.target, "As of onnx-memplan");
   app.add_option("--planner", arguments.planner, "As of onnx-memplan");
+  app.add_flag("--generated", arguments.generated, "Compile and run the generated code too");
+  app.add_option("--compiler", arguments.compiler, "Command that compiles generated code")
+      ->capture_default_str();
   app.add_flag("--verbose,-v", arguments.verbose, "Name the worst tensors");
   CLI11_PARSE(app, argc, argv);
   return onnx_memplan::testing::Main(arguments);
