@@ -39,9 +39,18 @@ void TrainStatistics(const TrainOptions& options, size_t n, Graph& graph) {
   }
 }
 
+bool IsRead(ValueId value, const Graph& graph) {
+  const auto holds = [value](const std::vector<ValueId>& values) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  return value != kNoValue && (holds(graph.outputs) ||
+                               std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const Node& node) { return holds(node.inputs); }));
+}
+
 absl::Status DropInTraining(const TrainOptions& options, size_t n, ValueId step, Graph& graph) {
   const Node& old = graph.nodes[n];
-  if (old.outputs.size() > 1 && old.outputs[1] != kNoValue) {
+  if (old.outputs.size() > 1 && IsRead(old.outputs[1], graph)) {
     return absl::UnimplementedError(
         absl::StrCat("node '", graph.NodeName(old),
                      "' (Dropout): a model that reads the mask of a Dropout cannot be trained"));
@@ -55,7 +64,7 @@ absl::Status DropInTraining(const TrainOptions& options, size_t n, ValueId step,
   node.op_type = "DropoutTraining";
   node.domain = kMemplan;
   node.inputs = {node.inputs[0], ratio, step};
-  node.outputs.resize(1);
+  while (node.outputs.size() > 1) node.outputs.pop_back();
   node.attributes = {{"seed", static_cast<int64_t>(options.dropout_seed * 1'000'003 + n)}};
   return absl::OkStatus();
 }
@@ -107,7 +116,8 @@ void ToInferenceForm(Graph& graph) {
       node.attributes["training_mode"] = int64_t{0};
       node.outputs.resize(1);
     } else if (node.Is("Dropout")) {
-      node.inputs.resize(1);
+      while (node.inputs.size() > 1) node.inputs.pop_back();
+      if (node.outputs.size() > 1 && !IsRead(node.outputs[1], graph)) node.outputs.pop_back();
     }
   }
 }
