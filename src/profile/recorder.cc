@@ -48,6 +48,11 @@ void Recorder::EndStep() {
   step_ends_.PushBack(now_++);
 }
 
+bool Recorder::HasLoop(int loop_steps) const {
+  LockGuard guard(lock_);
+  return step_ends_.size() >= static_cast<size_t>(loop_steps) + 2;
+}
+
 // In a loop, the step after it tells when the blocks that are alive at the end of an iteration die
 // in the next one: the loop's own first step saw the deaths of blocks of the step before it, whose
 // requests may have been others.

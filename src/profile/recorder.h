@@ -32,6 +32,8 @@ class Recorder {
   void Close(uint64_t request);
 
   void EndStep();
+  // Whether enough steps have ended for a loop of that many.
+  bool HasLoop(int loop_steps) const;
 
   // Calls visit(const RecordedBlock&) for each row of the trace; loop_steps >= 0. See
   // ProfileHeap::Trace.

@@ -210,6 +210,9 @@ __attribute__((destructor)) void Finish() {
   if (mode == Mode::kOff || mode == Mode::kReplayChild || getpid() != owner) return;
   if (mode == Mode::kRecord) {
     current_mode.store(Mode::kOff, std::memory_order_release);
+    if (environment.loop_steps > 0 && !recorder.HasLoop(environment.loop_steps)) {
+      Complain("too few steps have ended for a loop; the trace is that of the whole run", "");
+    }
     if (!WriteTrace(environment.profile_path, recorder, environment.loop_steps)) {
       Complain("the trace cannot be written", environment.profile_path);
     }

@@ -108,6 +108,15 @@ TEST_F(Preload, ALoopServesAnyNumberOfSteps) {
   EXPECT_GT(Statistic("planned"), 50 * 12);
 }
 
+TEST_F(Preload, SaysThatALoopIsTooLong) {
+  EXPECT_THAT(Run("ONNX_MEMPLAN_PROFILE=record ONNX_MEMPLAN_PROFILE_FILE=trace.csv "
+                  "ONNX_MEMPLAN_PROFILE_LOOP=4",
+                  "")
+                  .output,
+              HasSubstr("too few steps"));
+  EXPECT_THAT(folder_.Read("trace.csv"), Not(HasSubstr("loop")));
+}
+
 TEST_F(Preload, MeasuresMalloc) {
   EXPECT_EQ(
       Run("ONNX_MEMPLAN_PROFILE=measure ONNX_MEMPLAN_PROFILE_STATISTICS=replay.json", "").output,
