@@ -54,7 +54,7 @@ MEMPLAN_KERNEL void NormalizeByStatistics(const BatchNormalizationParams& p, con
     const T offset = bias[c] - mean[c] * factor;
     for (int32_t o = 0; o < p.outer; ++o) {
       const int32_t row = (o * p.channels + c) * p.inner;
-      for (int32_t i = 0; i < p.inner; ++i) y[row + i] = x[row + i] * factor + offset;
+      ScaleRow(p.inner, x + row, factor, offset, y + row);
     }
   }
 }

@@ -61,6 +61,15 @@ struct BatchNormalizationParams {
 };
 MEMPLAN_FIELDS(BatchNormalizationParams, outer, channels, inner, epsilon);
 
+// y = x * factor + offset.
+template <class T>
+MEMPLAN_INLINE void ScaleRow(int32_t count, const T* x, T factor, T offset, T* y) {
+  ForLanes<T>(count, [=](auto zero, int32_t i) {
+    using V = decltype(zero);
+    Store(Load<V>(x + i) * factor + offset, y + i);
+  });
+}
+
 // y = x * scale[c] + shift[c].
 template <class T>
 MEMPLAN_KERNEL void ScaleShift(const BatchNormalizationParams& p, const T* x, const T* scale,
@@ -75,7 +84,7 @@ MEMPLAN_KERNEL void ScaleShift(const BatchNormalizationParams& p, const T* x, co
       const int32_t row = plane + c * p.inner;
       const T factor = scale[c];
       const T offset = shift[c];
-      for (int32_t i = 0; i < p.inner; ++i) y[row + i] = x[row + i] * factor + offset;
+      ScaleRow(p.inner, x + row, factor, offset, y + row);
     }
   }
 }
@@ -90,18 +99,9 @@ MEMPLAN_KERNEL void BatchNormalization(const BatchNormalizationParams& p, const 
     const T offset = bias[c] - mean[c] * factor;
     for (int32_t o = 0; o < p.outer; ++o) {
       const int32_t row = (o * p.channels + c) * p.inner;
-      for (int32_t i = 0; i < p.inner; ++i) y[row + i] = x[row + i] * factor + offset;
+      ScaleRow(p.inner, x + row, factor, offset, y + row);
     }
   }
-}
-
-// y = x * factor + offset.
-template <class T>
-MEMPLAN_INLINE void ScaleRow(int32_t count, const T* x, T factor, T offset, T* y) {
-  ForLanes<T>(count, [=](auto zero, int32_t i) {
-    using V = decltype(zero);
-    Store(Load<V>(x + i) * factor + offset, y + i);
-  });
 }
 
 // BatchNormalization in training: see BatchNormalizationTraining.
@@ -155,7 +155,7 @@ MEMPLAN_KERNEL void BatchNormalizationTraining(const BatchTrainingParams& p, con
       running_mean[c] = mean[c] * momentum + current_mean * (T(1) - momentum);
     }
     if (running_variance != nullptr) {
-      const T taken = p.unbiased != 0 ? squares / (count - T(1)) : current_variance;
+      const T taken = p.unbiased != 0 && count > T(1) ? squares / (count - T(1)) : current_variance;
       running_variance[c] = variance[c] * momentum + taken * (T(1) - momentum);
     }
     if (saved_mean != nullptr) saved_mean[c] = current_mean;
