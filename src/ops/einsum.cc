@@ -226,13 +226,14 @@ absl::StatusOr<Lowering> LowerEinsum(const NodeContext& node, const Target&) {
   return lowering;
 }
 
-// Labels as letters: those of ellipses get letters that the equation does not use.
-std::map<Label, char> LettersOf(const Equation& equation) {
+// Labels as letters: those of ellipses get letters that the equation does not use. `unused` gets
+// those that are left.
+std::map<Label, char> LettersOf(const Equation& equation, std::string* unused_letters) {
+  std::string& unused = *unused_letters;
   std::map<Label, char> letters;
   for (const auto& [label, length] : equation.lengths) {
     if (label < kEllipsis) letters[label] = static_cast<char>(label);
   }
-  std::string unused;
   for (const char first : {'a', 'A'}) {
     for (char c = first; c < first + 26; ++c) {
       if (letters.count(c) == 0) unused += c;
@@ -242,13 +243,22 @@ std::map<Label, char> LettersOf(const Equation& equation) {
   for (const auto& [label, length] : equation.lengths) {
     if (label >= kEllipsis && next < unused.size()) letters[label] = unused[next++];
   }
+  unused.erase(0, next);
   return letters;
+}
+
+Tensor Identity(int64_t size, DType dtype) {
+  std::vector<float> ones(static_cast<size_t>(size * size), 0.0F);
+  for (int64_t i = 0; i < size; ++i) ones[static_cast<size_t>(i * (size + 1))] = 1.0F;
+  if (dtype == DType::kFloat) return Tensor::FromVector<float>({size, size}, ones);
+  return Tensor::FromVector<double>({size, size}, std::vector<double>(ones.begin(), ones.end()));
 }
 
 // The gradient of operand `i`: dY and the other operands, summed over all labels but its own.
 absl::StatusOr<ValueId> OperandGradient(GradientContext& g, const Equation& equation, int32_t i) {
-  const std::map<Label, char> letters = LettersOf(equation);
-  if (letters.size() != equation.lengths.size()) {
+  std::string unused;
+  const std::map<Label, char> letters = LettersOf(equation, &unused);
+  if (letters.size() != equation.lengths.size() || unused.size() < g.ShapeOf(g.Input(i)).size()) {
     return g.context().Unsupported("no gradient for more than 52 labels");
   }
   const std::vector<Label>& own = equation.operands[static_cast<size_t>(i)];
@@ -279,10 +289,15 @@ absl::StatusOr<ValueId> OperandGradient(GradientContext& g, const Equation& equa
   std::string result;
   Shape spread;  // the operand's, with 1 for the labels that are missing
   for (size_t d = 0; d < own.size(); ++d) {
-    const char letter = letters.at(own[d]);
+    char letter = letters.at(own[d]);
     const bool is_repeated = shape[d] == 1 && equation.lengths.at(own[d]) != 1;
-    if (std::count(own.begin(), own.end(), own[d]) > 1) {
-      return g.context().Unsupported("no gradient for a label that one operand has twice");
+    if (std::find(own.begin(), own.begin() + static_cast<ptrdiff_t>(d), own[d]) !=
+        own.begin() + static_cast<ptrdiff_t>(d)) {
+      // A label that the operand has twice walks its diagonal: all else has gradient 0.
+      text += std::string(",") + letter + unused.back();
+      operands.push_back(g.Constant(Identity(shape[d], g.Type(g.Input(i)).dtype)));
+      letter = unused.back();
+      unused.pop_back();
     }
     const bool is_found = !is_repeated && text.find(letter) != std::string::npos;
     if (is_found) result += letter;

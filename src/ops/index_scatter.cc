@@ -10,6 +10,7 @@
 #include "ops/families.h"
 #include "ops/gradient_context.h"
 #include "ops/index_rules.h"
+#include "ops/onnx_dtype.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -66,9 +67,27 @@ const std::vector<KernelArg>& ScatterArgs() {
   return *args;
 }
 
+// Of the reductions max and min: what equals the result shares its gradient evenly.
+template <class Gather>
+void ExtremeScatterGradient(GradientContext& g, std::string_view op_type, Gather gather) {
+  const DType dtype = g.Type(g.Input(0)).dtype;
+  const auto equal = [&](ValueId a, ValueId b) {
+    return g.Add("Cast", {g.Add("Equal", {a, b})}, {{"to", OnnxNumberOf(dtype)}});
+  };
+  const ValueId data_wins = equal(g.Input(0), g.Output(0));
+  const ValueId update_wins = equal(g.Input(2), gather(g.Output(0)));
+  GradientContext::Attributes attributes = g.node().attributes;
+  attributes["reduction"] = std::string("add");
+  const ValueId count = g.Add(op_type, {data_wins, g.Input(1), update_wins}, std::move(attributes));
+  const ValueId share = g.Add("Div", {g.OutputGradient(0), count});
+  if (g.Wants(0)) g.SetInputGradient(0, g.Add("Mul", {share, data_wins}));
+  if (g.Wants(2)) g.SetInputGradient(2, g.Add("Mul", {gather(share), update_wins}));
+}
+
 // Data and updates of a scatter. `gather` reads the updated places of a tensor of the data's shape.
 //   none: what is replaced has gradient 0, its update has that of the place.
-//   add: both have that of the place. mul: the data's are multiplied by the updates again.
+//   add: both have that of the place. max, min: see above. mul: the data's are multiplied by the
+//   updates again.
 template <class Gather>
 absl::Status ScatterGradient(GradientContext& g, std::string_view op_type, Gather gather) {
   const ValueId dy = g.OutputGradient(0);
@@ -76,9 +95,12 @@ absl::Status ScatterGradient(GradientContext& g, std::string_view op_type, Gathe
   GradientContext::Attributes attributes = g.node().attributes;
   const Shape updates = g.ShapeOf(g.Input(2));
   const DType dtype = g.Type(dy).dtype;
-  if (reduction == "max" || reduction == "min" || (reduction == "mul" && g.Wants(2))) {
-    return g.context().Unsupported("no gradient for reduction '" + reduction + "'" +
-                                   (reduction == "mul" ? " of updates" : ""));
+  if (reduction == "mul" && g.Wants(2)) {
+    return g.context().Unsupported("no gradient for the updates of reduction 'mul'");
+  }
+  if (reduction == "max" || reduction == "min") {
+    ExtremeScatterGradient(g, op_type, gather);
+    return g.status();
   }
   if (g.Wants(0) && reduction == "add") g.SetInputGradient(0, dy);
   if (g.Wants(0) && reduction != "add") {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_repacked.h"
 #include "ops/dispatch.h"
 #include "support/status_macros.h"
 
@@ -140,6 +141,21 @@ absl::StatusOr<Lowering> LowerUnpacked(const NodeContext& node, const Target& ta
   return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
 }
 
+absl::StatusOr<Lowering> LowerRepacked(const NodeContext& node, const Target& target,
+                                       MatMulSpec spec, const FusedActivation& fused) {
+  KernelCall call;
+  ScaleBias(&spec, &call);
+  ASSIGN_OR_RETURN(kernels::MatMulParams p, MakeMatMulParams(node, spec));
+  SetActivation(fused, &p);
+  const TileShape tile = ChooseTile(target, spec.rows, spec.columns, /*whole_rows=*/true,
+                                    /*whole_lanes=*/false);
+  call.header = "kernels/matmul_repacked.h";
+  call.name = absl::StrCat("kernels::MatMulRepacked<", TileArguments(tile), ">");
+  call.function = FunctionForTile(
+      tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMulRepacked<L, R, C>>(); });
+  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
+}
+
 absl::StatusOr<Lowering> LowerDot(const NodeContext& node, const Target& target, MatMulSpec spec,
                                   const FusedActivation& fused) {
   KernelCall call;
@@ -167,6 +183,15 @@ absl::StatusOr<Lowering> LowerPlain(const NodeContext& node, DType dtype, const 
   return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.c});
 }
 
+// Whether a copy of B in the tiles' order pays: for all rows but a few, whose long inner products
+// are as fast without it, and for orders that nothing else reads in vectors.
+bool RepackingPays(const Target& target, const MatMulSpec& spec, bool contiguous_depth) {
+  constexpr int64_t kFewRows = 8;
+  constexpr int64_t kLongDepth = 64;
+  if (target.vector_floats <= 4 || spec.rows < 2) return false;
+  return !contiguous_depth || spec.rows >= kFewRows || spec.depth < kLongDepth;
+}
+
 }  // namespace
 
 absl::StatusOr<Lowering> LowerMatMul(const NodeContext& node, const Target& target, DType dtype,
@@ -185,6 +210,8 @@ absl::StatusOr<Lowering> LowerMatMul(const NodeContext& node, const Target& targ
     lowering = LowerPacked(node, target, spec, fused);
   } else if (dtype == DType::kFloat && !empty && contiguous_columns && unpacked.lanes > 0) {
     lowering = LowerUnpacked(node, target, spec, fused, unpacked);
+  } else if (dtype == DType::kFloat && !empty && RepackingPays(target, spec, contiguous_depth)) {
+    lowering = LowerRepacked(node, target, spec, fused);
   } else if (dtype == DType::kFloat && contiguous_depth) {
     lowering = LowerDot(node, target, spec, fused);
   } else {

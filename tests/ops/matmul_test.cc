@@ -159,7 +159,8 @@ TEST(Gemm, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
   for (const char* kernel :
        {"MatMul<4, 4, 1, true>", "MatMul<8, 4, 3, true>", "MatMul<16, 8, 2, true>",
         "MatMul<16, 1, 4, true>", "MatMul<4, 4, 1, false>", "MatMul<8, 4, 3, false>",
-        "MatMul<16, 8, 2, false>", "MatMulDot<4>", "MatMulDot<8>", "MatMulDot<16>"}) {
+        "MatMul<16, 8, 2, false>", "MatMulDot<4>", "MatMulDot<8>", "MatMulDot<16>",
+        "MatMulRepacked<8, 4, 3>", "MatMulRepacked<16, 8, 2>"}) {
     EXPECT_THAT(names, Contains(HasSubstr(kernel)));
   }
 }
