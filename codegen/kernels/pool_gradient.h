@@ -41,14 +41,22 @@ MEMPLAN_INLINE void MaxOfWindow(const PoolParams& p, const T* x, int32_t qz, int
                                 T* y, Index* index) {
   T best = Element<T>::kLowest;
   int32_t best_tap = 0;
-  VisitWindow(p, qz, qy, qx, [&](ptrdiff_t at, int32_t iz, int32_t iy, int32_t ix) {
-    if (!(x[at] > best)) return;
-    best = x[at];
-    const int32_t tz = (iz - qz * p.stride[0] + p.padding[0]) / p.dilation[0];
-    const int32_t ty = (iy - qy * p.stride[1] + p.padding[1]) / p.dilation[1];
-    const int32_t tx = (ix - qx * p.stride[2] + p.padding[2]) / p.dilation[2];
-    best_tap = (tz * p.taps[1] + ty) * p.taps[2] + tx;
-  });
+  const int32_t start = qx * p.stride[2] - p.padding[2];
+  int32_t tap = 0;
+  for (int32_t tz = 0; tz < p.taps[0]; ++tz) {
+    const int32_t iz = qz * p.stride[0] + tz * p.dilation[0] - p.padding[0];
+    for (int32_t ty = 0; ty < p.taps[1]; ++ty, tap += p.taps[2]) {
+      const int32_t iy = qy * p.stride[1] + ty * p.dilation[1] - p.padding[1];
+      if (iz < 0 || iz >= p.in_size[0] || iy < 0 || iy >= p.in_size[1]) continue;
+      const T* row = x + (static_cast<ptrdiff_t>(iz) * p.in_size[1] + iy) * p.in_size[2];
+      for (int32_t tx = 0; tx < p.taps[2]; ++tx) {
+        const int32_t ix = start + tx * p.dilation[2];
+        if (ix < 0 || ix >= p.in_size[2] || !(row[ix] > best)) continue;
+        best = row[ix];
+        best_tap = tap + tx;
+      }
+    }
+  }
   *y = best;
   *index = static_cast<Index>(best_tap);
 }
@@ -79,28 +87,43 @@ MEMPLAN_INLINE void MaxOfWindows(const PoolParams& p, const float* x, int32_t qz
   for (int i = 0; i < Width; ++i) index[qx + i] = static_cast<Index>(taps[i]);
 }
 
-// One row of outputs.
+// The last input row along `axis` that a window of output q may see.
+MEMPLAN_INLINE int32_t LastSeen(const PoolParams& p, int axis, int32_t q) {
+  const int32_t at = q * p.stride[axis] + (p.taps[axis] - 1) * p.dilation[axis] - p.padding[axis];
+  return at < p.in_size[axis] ? at : p.in_size[axis] - 1;
+}
+
+// One row of outputs. `readable`: elements from x to the end of all planes.
 template <int Width, class T, class Index>
-MEMPLAN_SHARED_FUNCTION void MaxRow(const PoolParams& p, const T* x, int32_t qz, int32_t qy, T* y,
-                                    Index* index) {
+MEMPLAN_SHARED_FUNCTION void MaxRow(const PoolParams& p, const T* x, ptrdiff_t readable, int32_t qz,
+                                    int32_t qy, T* y, Index* index) {
+  const int32_t width = p.out_size[2];
   int32_t qx = 0;
   if constexpr (Width > 1) {
-    // Whole vectors from the first window that starts inside the row. Those of stride 2 also read
-    // the element behind the last that they need.
-    const int32_t begin = (p.padding[2] + p.stride[2] - 1) / p.stride[2];
+    // Whole vectors of windows that lie inside the row. Those of stride 2 also read the element
+    // behind the last that they need, which may be anything.
     const int32_t last_tap = (p.taps[2] - 1) * p.dilation[2] - p.padding[2];
-    const auto fits = [&p, last_tap](int32_t q) {
-      return q + Width <= p.out_size[2] &&
-             (q + Width - 1) * p.stride[2] + last_tap + p.stride[2] - 1 < p.in_size[2];
+    const ptrdiff_t last_row =
+        LastSeen(p, 0, qz) * static_cast<ptrdiff_t>(p.in_size[1]) + LastSeen(p, 1, qy);
+    const ptrdiff_t room = readable - last_row * p.in_size[2];
+    const auto fits = [&p, last_tap, room, width](int32_t q) {
+      const int32_t last = (q + Width - 1) * p.stride[2] + last_tap;
+      return q + Width <= width && last < p.in_size[2] && last + p.stride[2] - 1 < room;
     };
     if (p.stride[2] <= 2) {
-      for (; qx < begin && qx < p.out_size[2]; ++qx) {
+      const int32_t begin = (p.padding[2] + p.stride[2] - 1) / p.stride[2];
+      for (; qx < begin && qx < width; ++qx) {
         MaxOfWindow(p, x, qz, qy, qx, y + qx, index + qx);
       }
       for (; fits(qx); qx += Width) MaxOfWindows<Width>(p, x, qz, qy, qx, y, index);
+      // What is left of a row, together with some that are done already.
+      if (qx > begin && qx < width && width - Width >= begin && fits(width - Width)) {
+        MaxOfWindows<Width>(p, x, qz, qy, width - Width, y, index);
+        qx = width;
+      }
     }
   }
-  for (; qx < p.out_size[2]; ++qx) MaxOfWindow(p, x, qz, qy, qx, y + qx, index + qx);
+  for (; qx < width; ++qx) MaxOfWindow(p, x, qz, qy, qx, y + qx, index + qx);
 }
 
 // y = the maximum of each window; index = the number of the tap, in row-major order, of its first
@@ -110,8 +133,9 @@ MEMPLAN_KERNEL void MaxPoolIndexed(const PoolParams& p, const T* x, T* y, Index*
   const ptrdiff_t in_volume = static_cast<ptrdiff_t>(p.in_size[0]) * p.in_size[1] * p.in_size[2];
   const int32_t width = p.out_size[2];
   for (int32_t plane = 0; plane < p.planes; ++plane, x += in_volume) {
+    const ptrdiff_t readable = (p.planes - plane) * in_volume;
     for (int32_t q = 0; q < p.out_size[0] * p.out_size[1]; ++q, y += width, index += width) {
-      MaxRow<VectorLanes(Lanes)>(p, x, q / p.out_size[1], q % p.out_size[1], y, index);
+      MaxRow<VectorLanes(Lanes)>(p, x, readable, q / p.out_size[1], q % p.out_size[1], y, index);
     }
   }
 }

@@ -1,7 +1,7 @@
 // Gradients of pools against central differences.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -71,6 +71,40 @@ TEST(PoolGradient, OfGlobalPoolsAgrees) {
   for (const char* op : {"GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"}) {
     for (const Tensor& x : {kImage, kLine, kVolume, DistinctDoubles({3, 4}, 5)}) {
       ExpectGradientsAgree({.op = op, .inputs = {x}});
+    }
+  }
+}
+
+TEST(MaxPoolIndexed, EqualsMaxPoolAndPointsAtTheMaximumOnEveryTarget) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 200 && !::testing::Test::HasFailure(); ++i) {
+    const auto size = [&](int64_t low, int64_t high) { return RandomInt(low, high, random); };
+    const IntList taps = {size(1, 3), size(1, 3)}, stride = {size(1, 3), size(1, 3)};
+    const IntList dilation = {size(1, 2), size(1, 2)};
+    const IntList pads = {size(0, taps[0] - 1), size(0, taps[1] - 1), size(0, taps[0] - 1),
+                          size(0, taps[1] - 1)};
+    const Tensor x = RandomFloats({1, 2, size(5, 9), size(5, 45)}, random);
+    const auto make = [&](const char* op, const char* domain) {
+      NodeUnderTest node(op, domain);
+      node.Input(x, false).Set("kernel_shape", taps).Set("strides", stride).Set("pads", pads);
+      node.Set("dilations", dilation).Set("ceil_mode", int64_t{i % 2});
+      return node;
+    };
+    for (const Target& target : BuiltinTargets()) {
+      const std::vector<Tensor> expected = make("MaxPool", "").Outputs(2).Run(target).value();
+      const std::vector<Tensor> results =
+          make("MaxPoolIndexed", kMemplan).Outputs(2).Run(target).value();
+      ASSERT_EQ(results[0], expected[0]);
+      const Shape& y = results[0].shape();
+      for (int64_t at = 0; at < results[0].NumElements(); ++at) {
+        const auto tap = static_cast<int64_t>(results[1].As<uint8_t>()[static_cast<size_t>(at)]);
+        const int64_t row = at / y[3] % y[2] * stride[0] + tap / taps[1] * dilation[0] - pads[0];
+        const int64_t column = at % y[3] * stride[1] + tap % taps[1] * dilation[1] - pads[1];
+        const int64_t plane = at / y[3] / y[2];
+        ASSERT_EQ((plane * x.shape()[2] + row) * x.shape()[3] + column,
+                  expected[1].As<int64_t>()[static_cast<size_t>(at)])
+            << "element " << at << " of " << ShapeToString(x.shape()) << " for " << target.name;
+      }
     }
   }
 }
