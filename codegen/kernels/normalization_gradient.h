@@ -22,8 +22,8 @@ inline SumPair<T> GradientSums(int32_t count, const T* dy, const T* x, T mean) {
 
 // dx = factor * (dy - shift - (x - center) * slope).
 template <class T>
-MEMPLAN_INLINE void GradientRow(int32_t count, const T* dy, const T* x, T factor, T shift, T center,
-                                T slope, T* dx) {
+MEMPLAN_INLINE void CenteredGradientRow(int32_t count, const T* dy, const T* x, T factor, T shift,
+                                        T center, T slope, T* dx) {
   ForLanes<T>(count, [=](auto zero, int32_t i) {
     using V = decltype(zero);
     Store((Load<V>(dy + i) - shift - (Load<V>(x + i) - center) * slope) * factor, dx + i);
@@ -57,7 +57,7 @@ MEMPLAN_KERNEL void BatchNormalizationGrad(const BatchNormalizationGradParams& p
       const T slope = sums.second * inverse[c] * inverse[c] / count;
       for (int32_t o = 0; o < p.outer; ++o) {
         const int32_t row = (o * p.channels + c) * p.inner;
-        GradientRow(p.inner, dy + row, x + row, factor, shift, center, slope, dx + row);
+        CenteredGradientRow(p.inner, dy + row, x + row, factor, shift, center, slope, dx + row);
       }
     }
     if (dscale != nullptr) dscale[c] = sums.second * inverse[c];

@@ -159,15 +159,16 @@ MEMPLAN_KERNEL void AccumulateGradient(const OptimizerParams& p, const T* sum, c
   }
 }
 
-struct ClipParams {
+struct ClipCoefficientParams {
   float max_norm;
   int32_t every;  // the gradients are sums over that many steps
 };
-MEMPLAN_FIELDS(ClipParams, max_norm, every);
+MEMPLAN_FIELDS(ClipCoefficientParams, max_norm, every);
 
 // min(1, max_norm / (norm + 1e-6)) of gradients whose sum of squares is given.
 template <class T>
-MEMPLAN_KERNEL void ClipCoefficient(const ClipParams& p, const T* sum_of_squares, float* scale) {
+MEMPLAN_KERNEL void ClipCoefficient(const ClipCoefficientParams& p, const T* sum_of_squares,
+                                    float* scale) {
   const float norm =
       static_cast<float>(sqrt(static_cast<double>(*sum_of_squares))) / static_cast<float>(p.every);
   const float ratio = p.max_norm / (norm + 1e-6F);

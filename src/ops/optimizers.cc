@@ -147,7 +147,7 @@ absl::StatusOr<Lowering> LowerClip(const NodeContext& node, const Target&) {
                    TypedCallOf(FloatTypes(), node, node.InputDType(0), "kernels/optimizers.h",
                                "kernels::ClipCoefficient<{T}>", "",
                                []<class T> { return FunctionOf<&kernels::ClipCoefficient<T>>(); }));
-  kernels::ClipParams params = {};
+  kernels::ClipCoefficientParams params = {};
   params.max_norm = node.Float("max_norm", 1);
   ASSIGN_OR_RETURN(params.every,
                    ToInt32(node, node.Int("accumulate_steps", 1), "accumulate_steps"));
