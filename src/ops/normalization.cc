@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/broadcast.h"
+#include "ops/data_movement.h"
 #include "ops/families.h"
 #include "ops/normalization_lowering.h"
 #include "ops/reduce_loops.h"
@@ -289,21 +290,37 @@ Tensor Expanded(const Tensor& tensor, const Shape& shape) {
   return Tensor::FromVector(shape, values);
 }
 
-// Input `i` as an operand with an element for each one of a row.
+// The copy that repeats input `i` to `shape`.
+StridedCopySpec RepeatCopy(const NodeContext& node, int32_t i, const Shape& shape) {
+  const Shape& from = node.InputShape(i);
+  const std::vector<int64_t> from_strides = RowMajorStrides(from);
+  std::vector<int64_t> strides(shape.size(), 0);
+  const size_t added = shape.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] != 1) strides[added + d] = from_strides[d];
+  }
+  return GatheringCopy(shape, std::move(strides), 0);
+}
+
+// Input `i` as an operand of `call` with an element for each one of a row. What is only known at
+// run time is repeated in scratch, by a call that is appended to `lowering`.
 absl::StatusOr<KernelArg> RowOperand(const NodeContext& node, int32_t i, const Rows& rows,
-                                     KernelCall* call) {
+                                     KernelCall* call, Lowering* lowering) {
   if (!node.HasInput(i)) return KernelArg::Null();
   const TensorType row = {node.InputDType(0), rows.row_shape};
   if (node.InputType(i).NumElements() == row.NumElements()) return KernelArg::Input(i);
-  const Tensor* constant = node.InputConstant(i);
-  if (constant == nullptr) {
-    return node.Unsupported(absl::StrCat("input ", i,
-                                         " is broadcast and not constant; expand it to ",
-                                         ShapeToString(rows.row_shape)));
+  if (const Tensor* constant = node.InputConstant(i); constant != nullptr) {
+    call->constants.push_back(row.dtype == DType::kFloat ? Expanded<float>(*constant, row.shape)
+                                                         : Expanded<double>(*constant, row.shape));
+    return KernelArg::Constant(static_cast<int32_t>(call->constants.size()) - 1);
   }
-  call->constants.push_back(row.dtype == DType::kFloat ? Expanded<float>(*constant, row.shape)
-                                                       : Expanded<double>(*constant, row.shape));
-  return KernelArg::Constant(static_cast<int32_t>(call->constants.size()) - 1);
+  ASSIGN_OR_RETURN(const int32_t offset, ToInt32(node, lowering->scratch_bytes, "the scratch"));
+  const KernelArg repeated = KernelArg::Scratch(offset);
+  RETURN_IF_ERROR(AppendStridedCopy(node, row.dtype, RepeatCopy(node, i, rows.row_shape),
+                                    KernelArg::Input(i), repeated, lowering));
+  lowering->scratch_bytes += row.Bytes();
+  lowering->scratch_alignment = DTypeBytes(row.dtype);
+  return repeated;
 }
 
 absl::StatusOr<Lowering> LowerLayerNormalization(const NodeContext& node, const Target&) {
@@ -319,11 +336,14 @@ absl::StatusOr<Lowering> LowerLayerNormalization(const NodeContext& node, const 
                                }));
   ASSIGN_OR_RETURN(const Rows rows, SplitRows(node));
   ASSIGN_OR_RETURN(const kernels::LayerNormalizationParams params, RowParams(node, rows));
-  ASSIGN_OR_RETURN(const KernelArg scale, RowOperand(node, 1, rows, &call));
-  ASSIGN_OR_RETURN(const KernelArg bias, RowOperand(node, 2, rows, &call));
-  return OneCall(std::move(call), params,
-                 {KernelArg::Input(0), scale, bias, OutputOrNull(node, 0), OutputOrNull(node, 1),
-                  OutputOrNull(node, 2)});
+  Lowering lowering;
+  ASSIGN_OR_RETURN(const KernelArg scale, RowOperand(node, 1, rows, &call, &lowering));
+  ASSIGN_OR_RETURN(const KernelArg bias, RowOperand(node, 2, rows, &call, &lowering));
+  call.params = MakeParams(params);
+  call.args = {KernelArg::Input(0),  scale, bias, OutputOrNull(node, 0), OutputOrNull(node, 1),
+               OutputOrNull(node, 2)};
+  lowering.calls.push_back(std::move(call));
+  return lowering;
 }
 
 absl::StatusOr<Lowering> LowerRmsNormalization(const NodeContext& node, const Target&) {
@@ -334,8 +354,12 @@ absl::StatusOr<Lowering> LowerRmsNormalization(const NodeContext& node, const Ta
                                }));
   ASSIGN_OR_RETURN(const Rows rows, SplitRows(node));
   ASSIGN_OR_RETURN(const kernels::LayerNormalizationParams params, RowParams(node, rows));
-  ASSIGN_OR_RETURN(const KernelArg scale, RowOperand(node, 1, rows, &call));
-  return OneCall(std::move(call), params, {KernelArg::Input(0), scale, KernelArg::Output(0)});
+  Lowering lowering;
+  ASSIGN_OR_RETURN(const KernelArg scale, RowOperand(node, 1, rows, &call, &lowering));
+  call.params = MakeParams(params);
+  call.args = {KernelArg::Input(0), scale, KernelArg::Output(0)};
+  lowering.calls.push_back(std::move(call));
+  return lowering;
 }
 
 // ---- LpNormalization

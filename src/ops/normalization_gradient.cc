@@ -319,7 +319,9 @@ void SetRowGradients(GradientContext& g, const std::vector<ValueId>& gradients) 
   for (int32_t i = 0; i < static_cast<int32_t>(gradients.size()); ++i) {
     if (!g.Wants(i)) continue;
     const ValueId gradient = gradients[static_cast<size_t>(i)];
-    g.SetInputGradient(i, i == 0 ? gradient : g.SumTo(gradient, g.ShapeOf(g.Input(i))));
+    // A copy: the graph grows.
+    const Shape shape = g.ShapeOf(g.Input(i));
+    g.SetInputGradient(i, i == 0 ? gradient : g.SumTo(gradient, shape));
   }
 }
 

@@ -75,11 +75,14 @@ TEST(LayerNormalizationGradient, AgreesForEveryFormOfScaleAndBias) {
   ExpectGradientsAgree(
       {.op = "LayerNormalization",
        .inputs = {DistinctDoubles({150, 3}, 1), DistinctDoubles({3}, 2), DistinctDoubles({3}, 3)}});
-  // Broadcast operands are known while planning.
+  // Broadcast operands, known while planning and not.
   ExpectGradientsAgree({.op = "LayerNormalization",
                         .inputs = {x, DistinctDoubles({4}, 2), DistinctDoubles({1}, 3)},
                         .attributes = {{"axis", int64_t{-2}}},
                         .fixed = {1, 2}});
+  ExpectGradientsAgree({.op = "LayerNormalization",
+                        .inputs = {x, DistinctDoubles({2, 1}, 2), DistinctDoubles({1}, 3)},
+                        .attributes = {{"axis", int64_t{-2}}}});
 }
 
 TEST(RmsNormalizationGradient, Agrees) {
@@ -87,6 +90,9 @@ TEST(RmsNormalizationGradient, Agrees) {
                         .inputs = {DistinctDoubles({3, 2, 4}, 1), DistinctDoubles({4}, 2)}});
   ExpectGradientsAgree({.op = "RMSNormalization",
                         .inputs = {DistinctDoubles({70, 2, 3}, 1), DistinctDoubles({2, 3}, 2)},
+                        .attributes = {{"axis", int64_t{1}}}});
+  ExpectGradientsAgree({.op = "RMSNormalization",
+                        .inputs = {DistinctDoubles({5, 2, 3}, 1), DistinctDoubles({2, 1}, 2)},
                         .attributes = {{"axis", int64_t{1}}}});
 }
 
