@@ -20,6 +20,7 @@ import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+sys.dont_write_bytecode = True  # nothing beside training_nets.py
 try:
     import torch
     import training_nets

@@ -31,22 +31,6 @@ class LeNet(torch.nn.Module):
         return self.f3(torch.relu(self.f2(x)))
 
 
-class SmallLeNet(torch.nn.Module):
-    """The same layers, narrower: 3,502 parameters for 28 x 28 images."""
-
-    def __init__(self):
-        super().__init__()
-        self.c1 = torch.nn.Conv2d(1, 4, 5, stride=2, padding=2)
-        self.c2 = torch.nn.Conv2d(4, 8, 5, padding=2)
-        self.f1 = torch.nn.Linear(72, 32)
-        self.f2 = torch.nn.Linear(32, 10)
-
-    def forward(self, x):
-        x = torch.max_pool2d(torch.relu(self.c1(x)), 2)
-        x = torch.max_pool2d(torch.relu(self.c2(x)), 2)
-        return self.f2(torch.relu(self.f1(torch.flatten(x, 1))))
-
-
 def conv_norm(inputs, outputs, stride=1):
     return torch.nn.Sequential(
         torch.nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), torch.nn.BatchNorm2d(outputs))
