@@ -176,9 +176,8 @@ Ranking DrawRanking(std::mt19937_64& random) {
 // The exact searches would need too much memory.
 bool TooLargeToSearch(const Blocks& blocks) {
   constexpr int64_t kMaxPairs = 40'000'000;
-  int64_t pairs = 0, steps = 0;
+  int64_t pairs = 0;
   for (int32_t conflicts : ConflictCounts(blocks)) pairs += conflicts;
-  for (const Block& block : blocks.blocks) steps += block.duration();
   return pairs / 2 > kMaxPairs;
 }
 

@@ -1,5 +1,6 @@
 // SolveIlp with CBC, SolveRelaxation with CLP. The only file that knows of COIN-OR.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -142,10 +143,24 @@ IlpResult Read(const IlpModel& model, const CbcModel& cbc, double cutoff) {
   return result;
 }
 
+// CBC looks at its clock between linear programs, of which one can take minutes. CLP stops within
+// them, after half as long again, and CBC may then take a program that was stopped for one that is
+// infeasible, or its objective for a bound: nothing but a point that we can check is believed.
+double PatienceSeconds(double time_limit_seconds) { return 1.5 * time_limit_seconds + 0.5; }
+
+void Distrust(IlpResult& result) {
+  result.status = result.values.empty() ? IlpStatus::kLimit : IlpStatus::kFeasible;
+  result.best_bound = -kIlpInfinity;
+}
+
 IlpResult RunCbc(const IlpModel& model, const IlpOptions& options, double cutoff) {
+  const double time_limit_seconds = std::max(0.01, options.time_limit_seconds);
+  const double patience_seconds = PatienceSeconds(time_limit_seconds);
+  const auto start = std::chrono::steady_clock::now();
   SilentHandler silent;
   OsiClpSolverInterface solver;
   Load(model, solver, silent);
+  solver.getModelPtr()->setMaximumWallSeconds(patience_seconds);
   CbcModel cbc(solver);
   cbc.passInMessageHandler(&silent);
   CbcSolverUsefulData data;
@@ -160,7 +175,7 @@ IlpResult RunCbc(const IlpModel& model, const IlpOptions& options, double cutoff
                                         "-randomCbcSeed",
                                         std::to_string(options.seed % 1000000 + 1),
                                         "-seconds",
-                                        std::to_string(std::max(0.01, options.time_limit_seconds)),
+                                        std::to_string(time_limit_seconds),
                                         "-timeMode",
                                         "elapsed"};
   if (options.node_limit.has_value()) {
@@ -183,7 +198,11 @@ IlpResult RunCbc(const IlpModel& model, const IlpOptions& options, double cutoff
   } catch (const CoinError&) {
     return {};  // a limit of CBC itself: nothing is known
   }
-  return Read(model, cbc, cutoff);
+  IlpResult result = Read(model, cbc, cutoff);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  // The margin is for clocks that do not agree.
+  if (elapsed.count() >= 0.95 * patience_seconds) Distrust(result);
+  return result;
 }
 
 }  // namespace

@@ -56,6 +56,16 @@ TEST(IlpOrderTest, AStoppedProgramKeepsTheBoundOfItsRelaxation) {
   }
 }
 
+TEST(IlpOrderTest, AProgramThatRunsOutOfTimeProvesNothingFalse) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    const OrderModel model = ReduceOrder(MakeOrderModel(testing::RandomDag(40, 5, seed))).model;
+    const OrderSearchResult best = SearchOrder(model, {}, Deadline(60));
+    const IlpOrderResult result =
+        SolveOrderIlp(model, ProgramOrder(model), {.ilp = {.time_limit_seconds = 0.01}});
+    EXPECT_LE(result.lower_bound, best.lower_bound) << "seed " << seed;
+  }
+}
+
 TEST(IlpOrderTest, AKnownBoundIsKeptAndChangesNoOptimum) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     OrderModel model = MakeOrderModel(RandomProblem(seed));
