@@ -34,6 +34,22 @@ class Lenet(nn.Module):
         return self.classifier(torch.flatten(self.features(x), 1))
 
 
+class SmallLenet(nn.Module):
+    """The same layers, narrower: a network that trains in 64 KB with all that training needs."""
+
+    shape = (1, 1, 28, 28)
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 4, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(4, 8, 5), nn.ReLU(), nn.MaxPool2d(2))
+        self.classifier = nn.Sequential(nn.Linear(200, 16), nn.ReLU(), nn.Linear(16, 10))
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.features(x), 1))
+
+
 class DsCnn(nn.Module):
     """Depthwise-separable CNN for keyword spotting (Zhang et al., arXiv 1711.07128), 49 x 10."""
 
@@ -117,8 +133,8 @@ class Mlp(nn.Module):
         return self.layers(x)
 
 
-MODELS = {"lenet": Lenet, "ds_cnn": DsCnn, "resnet8": Resnet8, "tiny_transformer": TinyTransformer,
-          "mlp": Mlp}
+MODELS = {"lenet": Lenet, "lenet_small": SmallLenet, "ds_cnn": DsCnn, "resnet8": Resnet8,
+          "tiny_transformer": TinyTransformer, "mlp": Mlp}
 
 
 def spread_batch_norm(model):
