@@ -25,7 +25,7 @@ MEMPLAN_FIELDS(MaskedGradParams, count, scale);
 
 // passes(x[i]) of `count` elements, 8 at most, as bits.
 template <class T, class Predicate>
-MEMPLAN_INLINE uint8_t BitsOf(int32_t count, const T* x, Predicate passes) {
+MEMPLAN_INLINE uint8_t MaskBits(int32_t count, const T* x, Predicate passes) {
   uint32_t bits = 0;
   for (int32_t k = 0; k < count; ++k) bits |= static_cast<uint32_t>(passes(x[k])) << k;
   return static_cast<uint8_t>(bits);
@@ -33,13 +33,13 @@ MEMPLAN_INLINE uint8_t BitsOf(int32_t count, const T* x, Predicate passes) {
 
 // Of a whole byte.
 template <class T, class Predicate>
-MEMPLAN_INLINE uint8_t ByteOf(const T* x, Predicate passes) {
-  return BitsOf(8, x, passes);
+MEMPLAN_INLINE uint8_t MaskByte(const T* x, Predicate passes) {
+  return MaskBits(8, x, passes);
 }
 
 #if defined(__AVX__)
 template <class Predicate>
-MEMPLAN_INLINE uint8_t ByteOf(const float* x, Predicate passes) {
+MEMPLAN_INLINE uint8_t MaskByte(const float* x, Predicate passes) {
   const Vector<8>::Type v = *reinterpret_cast<const Vector<8>::InArray*>(x);
   const auto bits = reinterpret_cast<Vector<8>::Type>(passes(v));
   return static_cast<uint8_t>(__builtin_ia32_movmskps256(bits));
@@ -49,8 +49,8 @@ MEMPLAN_INLINE uint8_t ByteOf(const float* x, Predicate passes) {
 template <class T, class Predicate>
 MEMPLAN_INLINE void MaskOf(int32_t count, const T* x, uint8_t* mask, Predicate passes) {
   int32_t i = 0;
-  for (; i + 8 <= count; i += 8) *mask++ = ByteOf(x + i, passes);
-  if (i < count) *mask = BitsOf(count - i, x + i, passes);
+  for (; i + 8 <= count; i += 8) *mask++ = MaskByte(x + i, passes);
+  if (i < count) *mask = MaskBits(count - i, x + i, passes);
 }
 
 // Bit i of `mask` is y[i] > 0.

@@ -42,9 +42,9 @@ MEMPLAN_INLINE void TransposeFourByFour(const float* from, ptrdiff_t stride, flo
 // panel[k][j] = b[k * depth_stride + j * column_stride] for k < depth, j < columns; 0 from
 // `columns` to the end of the row.
 template <int Width>
-MEMPLAN_SHARED_FUNCTION void PackPanel(const float* b, ptrdiff_t depth_stride,
-                                       ptrdiff_t column_stride, int32_t depth, int32_t columns,
-                                       float* panel) {
+MEMPLAN_SHARED_FUNCTION void RepackPanel(const float* b, ptrdiff_t depth_stride,
+                                         ptrdiff_t column_stride, int32_t depth, int32_t columns,
+                                         float* panel) {
   int32_t j = 0;
   if (depth_stride == 1) {
     for (; j + 4 <= columns; j += 4) {
@@ -86,9 +86,9 @@ MEMPLAN_SHARED_FUNCTION void MatMulRepackedTiles(const MatMulParams& p, const fl
     int32_t k = 0;
     do {
       t.depth = p.depth - k < kDepth ? p.depth - k : kDepth;
-      PackPanel<kWidth>(b + static_cast<ptrdiff_t>(k) * p.b_depth_stride +
-                            static_cast<ptrdiff_t>(column) * p.b_column_stride,
-                        p.b_depth_stride, p.b_column_stride, t.depth, t.column_end, panel);
+      RepackPanel<kWidth>(b + static_cast<ptrdiff_t>(k) * p.b_depth_stride +
+                              static_cast<ptrdiff_t>(column) * p.b_column_stride,
+                          p.b_depth_stride, p.b_column_stride, t.depth, t.column_end, panel);
       t.a = a + static_cast<ptrdiff_t>(k) * p.a_depth_stride;
       // Later blocks add to what the first one wrote.
       t.bias = k > 0 || bias == nullptr

@@ -285,20 +285,24 @@ absl::StatusOr<ValueId> OperandGradient(GradientContext& g, const Equation& equa
   for (int32_t k = 0; k < g.num_inputs(); ++k) {
     if (k != i) add(equation.operands[static_cast<size_t>(k)], g.Input(k));
   }
-  // Labels that only this operand has were summed: their gradient is repeated.
-  std::string result;
-  Shape spread;  // the operand's, with 1 for the labels that are missing
+  // A label that the operand has twice walks its diagonal: all else has gradient 0.
+  std::string own_letters;
   for (size_t d = 0; d < own.size(); ++d) {
     char letter = letters.at(own[d]);
-    const bool is_repeated = shape[d] == 1 && equation.lengths.at(own[d]) != 1;
-    if (std::find(own.begin(), own.begin() + static_cast<ptrdiff_t>(d), own[d]) !=
-        own.begin() + static_cast<ptrdiff_t>(d)) {
-      // A label that the operand has twice walks its diagonal: all else has gradient 0.
+    if (own_letters.find(letter) != std::string::npos) {
       text += std::string(",") + letter + unused.back();
       operands.push_back(g.Constant(Identity(shape[d], g.Type(g.Input(i)).dtype)));
       letter = unused.back();
       unused.pop_back();
     }
+    own_letters += letter;
+  }
+  // Labels that only this operand has were summed: their gradient is repeated.
+  std::string result;
+  Shape spread;  // the operand's, with 1 for the labels that are missing
+  for (size_t d = 0; d < own.size(); ++d) {
+    const char letter = own_letters[d];
+    const bool is_repeated = shape[d] == 1 && equation.lengths.at(own[d]) != 1;
     const bool is_found = !is_repeated && text.find(letter) != std::string::npos;
     if (is_found) result += letter;
     spread.push_back(is_found ? shape[d] : 1);

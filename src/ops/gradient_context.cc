@@ -107,6 +107,8 @@ ValueId GradientContext::ReshapeTo(ValueId value, const Shape& shape) {
 ValueId GradientContext::SumTo(ValueId value, const Shape& shape) {
   if (!status_.ok()) return kNoValue;
   const Shape from = ShapeOf(value);
+  // The operand had leading dimensions of 1 more than the result of the broadcast.
+  if (from.size() < shape.size()) return ReshapeTo(value, shape);
   const size_t added = from.size() - shape.size();
   std::vector<int64_t> axes;
   for (size_t i = 0; i < from.size(); ++i) {

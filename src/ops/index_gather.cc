@@ -116,7 +116,7 @@ absl::Status GatherGradient(GradientContext& g) {
 
 // com.microsoft GatherGrad: the shape of the data, indices, dY.
 absl::StatusOr<std::vector<TensorType>> InferGatherGrad(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(0, "shape"));
+  ASSIGN_OR_RETURN(const Shape shape, ConstantShape(node, 0));
   ASSIGN_OR_RETURN(const int64_t axis,
                    node.NormalizeAxis(node.Int("axis", 0), static_cast<int64_t>(shape.size())));
   RETURN_IF_ERROR(CheckIndices(node, 1, shape[static_cast<size_t>(axis)]));
@@ -201,7 +201,7 @@ absl::Status GatherElementsGradient(GradientContext& g) {
 
 // com.microsoft GatherElementsGrad: dY, the shape of the data, indices.
 absl::StatusOr<std::vector<TensorType>> InferGatherElementsGrad(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
+  ASSIGN_OR_RETURN(const Shape shape, ConstantShape(node, 1));
   const Shape& indices = node.InputShape(2);
   const auto rank = static_cast<int64_t>(shape.size());
   ASSIGN_OR_RETURN(const int64_t axis, node.NormalizeAxis(node.Int("axis", 0), rank));
@@ -307,7 +307,7 @@ absl::Status GatherNdGradient(GradientContext& g) {
 
 // com.microsoft GatherNDGrad: the shape of the data, indices, dY.
 absl::StatusOr<std::vector<TensorType>> InferGatherNdGrad(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(0, "shape"));
+  ASSIGN_OR_RETURN(const Shape shape, ConstantShape(node, 0));
   ASSIGN_OR_RETURN(const Shape gathered, GatheredNdShape(node, shape));
   RETURN_IF_ERROR(CheckTuples(node, shape, static_cast<size_t>(node.Int("batch_dims", 0))));
   if (gathered != node.InputShape(2)) {

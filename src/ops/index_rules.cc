@@ -78,6 +78,14 @@ absl::Status IndexedDims(const NodeContext& node, const Shape& data, size_t batc
   return absl::OkStatus();
 }
 
+absl::StatusOr<Shape> ConstantShape(const NodeContext& node, int32_t i) {
+  ASSIGN_OR_RETURN(Shape shape, node.ConstantInts(i, "shape"));
+  for (int64_t dim : shape) {
+    if (dim < 0) return node.Invalid(absl::StrCat("a dimension of input 'shape' is ", dim));
+  }
+  return shape;
+}
+
 absl::Status CheckCounts(const NodeContext& node) {
   for (int32_t i = 0; i < node.num_inputs(); ++i) {
     if (!node.HasInput(i)) continue;

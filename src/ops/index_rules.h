@@ -27,6 +27,10 @@ absl::Status CheckTuples(const NodeContext& node, const Shape& data, size_t batc
 absl::Status IndexedDims(const NodeContext& node, const Shape& data, size_t batch, size_t depth,
                          int32_t (&dims)[8], int32_t (&strides)[8]);
 
+// Constant input `i` as a shape, that of an operand that a gradient operator does not see;
+// InvalidArgument for negative dimensions.
+absl::StatusOr<Shape> ConstantShape(const NodeContext& node, int32_t i);
+
 // Every input and output has a number of elements that kernels can count.
 absl::Status CheckCounts(const NodeContext& node);
 

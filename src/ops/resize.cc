@@ -325,8 +325,9 @@ absl::StatusOr<std::vector<TensorType>> InferResizeGrad(const NodeContext& node)
   const Shape shape = ResizedShape(node);
   if (shape.size() != node.InputShape(0).size()) return node.Invalid("the ranks differ");
   for (int64_t dim : shape) {
-    if (dim < 0) return node.Invalid("a dimension of input_shape is negative");
+    if (dim < 1) return node.Invalid("a dimension of input_shape is less than 1");
   }
+  if (node.InputType(0).NumElements() == 0) return node.Invalid("the gradient has no elements");
   ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, ResizeAxes(node));
   for (size_t i = 0; i < axes.size(); ++i) {
     if (node.InputShape(0)[i] != axes[i].out) {

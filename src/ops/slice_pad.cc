@@ -12,6 +12,7 @@
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gradient_context.h"
+#include "ops/index_rules.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -140,7 +141,7 @@ absl::Status SliceGradient(GradientContext& g) {
 
 // com.microsoft SliceGrad: dY, the shape of the sliced tensor, then the inputs of Slice behind it.
 absl::StatusOr<std::vector<TensorType>> InferSliceGrad(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
+  ASSIGN_OR_RETURN(const Shape shape, ConstantShape(node, 1));
   ASSIGN_OR_RETURN(const std::vector<Range1D> ranges, SliceRanges(node, shape, 2));
   if (SliceCopy(shape, ranges).dims != node.InputShape(0)) {
     return node.Invalid("the gradient does not have the shape of the slice");
@@ -327,7 +328,7 @@ absl::Status PadGradient(GradientContext& g) {
 // PadGrad: dY, the pads of all axes, the shape of what was padded.
 absl::StatusOr<std::vector<TensorType>> InferPadGrad(const NodeContext& node) {
   RETURN_IF_ERROR(PadMode(node).status());
-  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(2, "shape"));
+  ASSIGN_OR_RETURN(const Shape shape, ConstantShape(node, 2));
   ASSIGN_OR_RETURN(const std::vector<int64_t> pads, node.ConstantInts(1, "pads"));
   const Shape& padded = node.InputShape(0);
   bool agrees = padded.size() == shape.size() && pads.size() == 2 * shape.size();

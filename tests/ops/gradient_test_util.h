@@ -235,6 +235,32 @@ class GradientChecker {
     }
   }
 
+  // What a rule adds and computes, for tables of rules.
+  struct Report {
+    std::vector<std::string> nodes;              // "SqrtGrad(dY, Y)"
+    std::vector<Tensor> loss_weights;            // the gradients of the outputs
+    std::vector<std::vector<double>> gradients;  // by input; empty where none is wanted
+    double largest_error = 0;                    // of differences, as in ExpectClose
+  };
+
+  absl::StatusOr<Report> MakeReport() const {
+    Report report;
+    report.loss_weights = loss_weights_;
+    ASSIGN_OR_RETURN(
+        report.gradients,
+        RuleGradients(graph_, data_, wanted_, BuiltinTargets().front(), nullptr, &report.nodes));
+    const std::vector<std::vector<double>> exact = Differences();
+    for (size_t i = 0; i < exact.size(); ++i) {
+      double scale = 1;
+      for (const double value : exact[i]) scale = std::fmax(scale, std::abs(value));
+      for (size_t j = 0; j < exact[i].size(); ++j) {
+        const double error = std::abs(exact[i][j] - report.gradients[i][j]) / scale;
+        report.largest_error = std::fmax(report.largest_error, error);
+      }
+    }
+    return report;
+  }
+
   void Check() {
     const Target& generic = BuiltinTargets().front();
     TensorData outputs = data_;
@@ -302,10 +328,9 @@ class GradientChecker {
 
   // The gradients that the rule's nodes give, by input. `outputs`: what the forward node must still
   // give after the rule; may be null.
-  absl::StatusOr<std::vector<std::vector<double>>> RuleGradients(Graph graph, TensorData data,
-                                                                 const std::vector<bool>& wanted,
-                                                                 const Target& target,
-                                                                 const TensorData* outputs) const {
+  absl::StatusOr<std::vector<std::vector<double>>> RuleGradients(
+      Graph graph, TensorData data, const std::vector<bool>& wanted, const Target& target,
+      const TensorData* outputs, std::vector<std::string>* texts = nullptr) const {
     std::vector<ValueId> output_gradients;
     for (const Tensor& weights : loss_weights_) {
       output_gradients.push_back(kNoValue);
@@ -338,6 +363,9 @@ class GradientChecker {
     for (size_t n = first_added; n < graph.nodes.size(); ++n) {
       RETURN_IF_ERROR(NodeRun(graph, graph.nodes[n], target, data).Run());
     }
+    for (size_t n = first_added; n < graph.nodes.size() && texts != nullptr; ++n) {
+      texts->push_back(TextOf(graph, graph.nodes[n], output_gradients));
+    }
     std::vector<std::vector<double>> result(wanted.size());
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (!wanted[i]) continue;
@@ -347,6 +375,27 @@ class GradientChecker {
                                  : ToDoubles(data.at(id));
     }
     return result;
+  }
+
+  // "Mul(dY, X1)": X and Y are the forward node's operands and results, t what rules compute;
+  // constants are left out.
+  std::string TextOf(const Graph& graph, const Node& node,
+                     const std::vector<ValueId>& output_gradients) const {
+    const auto name_in = [](const std::vector<ValueId>& values, ValueId id, std::string letter) {
+      const auto it = std::find(values.begin(), values.end(), id);
+      if (it == values.end()) return std::string();
+      return values.size() == 1 ? letter : letter + std::to_string(it - values.begin());
+    };
+    std::string text;
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue) continue;
+      std::string name = name_in(output_gradients, id, "dY");
+      if (name.empty()) name = name_in(graph.nodes[node_].inputs, id, "X");
+      if (name.empty()) name = name_in(graph.nodes[node_].outputs, id, "Y");
+      if (name.empty() && graph.values[static_cast<size_t>(id)].constant) continue;
+      text += (text.empty() ? "" : ", ") + (name.empty() ? std::string("t") : name);
+    }
+    return node.op_type + "(" + text + ")";
   }
 
   static void ExpectClose(const std::vector<std::vector<double>>& expected,
@@ -382,10 +431,8 @@ inline void ExpectGradientsAgree(const Graph& graph, int32_t node,
   gradient_test::GradientChecker(graph, node, data, tolerance, loss_outputs).Check();
 }
 
-inline void ExpectGradientsAgree(const GradientCase& c) {
-  std::string name = c.domain + " " + c.op + " of";
-  for (const auto& input : c.inputs) name += input ? " " + input->type().ToString() : " nothing";
-  SCOPED_TRACE(name);
+// The node of `c` in a graph of its own, with its data.
+inline absl::StatusOr<gradient_test::GradientChecker> MakeChecker(const GradientCase& c) {
   const auto lists = [](const std::vector<int32_t>& list, size_t i) {
     return std::count(list.begin(), list.end(), static_cast<int32_t>(i)) > 0;
   };
@@ -399,7 +446,7 @@ inline void ExpectGradientsAgree(const GradientCase& c) {
     node.inputs.push_back(kNoValue);
     if (!c.inputs[i]) continue;
     const Tensor& tensor = *c.inputs[i];
-    ASSERT_NE(tensor.dtype(), DType::kFloat) << "operands are given in double";
+    EXPECT_NE(tensor.dtype(), DType::kFloat) << "operands are given in double";
     const bool known = tensor.dtype() == DType::kDouble ? lists(c.fixed, i) : !lists(c.runtime, i);
     const ValueId id = graph.AddValue("in" + std::to_string(i), tensor.type());
     if (known) graph.values[static_cast<size_t>(id)].constant = tensor;
@@ -412,12 +459,21 @@ inline void ExpectGradientsAgree(const GradientCase& c) {
       id = graph.AddValue("out" + std::to_string(graph.values.size()));
     return InferTypes(graph, node);
   }();
-  ASSERT_TRUE(types.ok()) << types.status();
+  RETURN_IF_ERROR(types.status());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     graph.values[static_cast<size_t>(node.outputs[i])].type = (*types)[i];
   }
   graph.nodes.push_back(node);
-  ExpectGradientsAgree(graph, 0, data, c.tolerance, c.loss_outputs);
+  return gradient_test::GradientChecker(graph, 0, data, c.tolerance, c.loss_outputs);
+}
+
+inline void ExpectGradientsAgree(const GradientCase& c) {
+  std::string name = c.domain + " " + c.op + " of";
+  for (const auto& input : c.inputs) name += input ? " " + input->type().ToString() : " nothing";
+  SCOPED_TRACE(name);
+  absl::StatusOr<gradient_test::GradientChecker> checker = MakeChecker(c);
+  ASSERT_TRUE(checker.ok()) << checker.status();
+  checker->Check();
 }
 
 }  // namespace onnx_memplan
