@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 #include <tuple>
 
 #include "plan/order_heuristics.h"
@@ -38,8 +37,8 @@ StepWindows WindowsByPath(const OrderModel& model, double stretch, int32_t extra
     }
     longest = std::max(longest, windows.earliest[v] + 1);
   }
-  for (int32_t v : std::views::reverse(order)) {
-    for (int32_t next : model.successors[v]) after[v] = std::max(after[v], after[next] + 1);
+  for (auto v = order.rbegin(); v != order.rend(); ++v) {
+    for (int32_t next : model.successors[*v]) after[*v] = std::max(after[*v], after[next] + 1);
   }
   windows.step_count =
       std::min(model.task_count, static_cast<int32_t>(std::ceil(longest * stretch)) + extra);

@@ -1,7 +1,6 @@
 #include "plan/task_reach.h"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 namespace onnx_memplan {
@@ -30,8 +29,8 @@ TaskReach::TaskReach(int32_t task_count, const TaskLists& predecessors, const Ta
   for (int32_t task : topological_) {
     for (int32_t pred : predecessors[task]) add(ancestors_, task, pred);
   }
-  for (int32_t task : std::views::reverse(topological_)) {
-    for (int32_t next : successors[task]) add(descendants_, task, next);
+  for (auto task = topological_.rbegin(); task != topological_.rend(); ++task) {
+    for (int32_t next : successors[*task]) add(descendants_, *task, next);
   }
 }
 
