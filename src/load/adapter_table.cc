@@ -16,6 +16,9 @@ struct Change {
 // Operators whose meaning or inputs changed between opset 1 and kCanonicalOpset, changes ascending.
 // What is not here never changed in a way that matters, or only gained element types, optional
 // inputs, or attributes whose default is the old meaning.
+//
+// Axes as an attribute are taken in any opset: tools that edit graphs (Deeploy's) leave them behind
+// when they set a newer one, and what they mean is not in doubt.
 const std::map<std::string, std::vector<Change>, std::less<>>& Changes() {
   using namespace adapters;  // NOLINT(google-build-using-namespace): a table of their names
   static const auto* const kChanges = new std::map<std::string, std::vector<Change>, std::less<>>{
@@ -46,16 +49,16 @@ const std::map<std::string, std::vector<Change>, std::less<>>& Changes() {
       {"Pad", {{11, PadToInputs}}},
       {"Pow", {{7, LegacyBroadcast}}},
       {"RNN", {{7, Refuse}}},
-      {"ReduceL1", {{18, AxesToInput}}},
-      {"ReduceL2", {{18, AxesToInput}}},
-      {"ReduceLogSum", {{18, AxesToInput}}},
-      {"ReduceLogSumExp", {{18, AxesToInput}}},
-      {"ReduceMax", {{18, AxesToInput}}},
-      {"ReduceMean", {{18, AxesToInput}}},
-      {"ReduceMin", {{18, AxesToInput}}},
-      {"ReduceProd", {{18, AxesToInput}}},
-      {"ReduceSum", {{13, AxesToInput}}},
-      {"ReduceSumSquare", {{18, AxesToInput}}},
+      {"ReduceL1", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceL2", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceLogSum", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceLogSumExp", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceMax", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceMean", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceMin", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceProd", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceSum", {{kCanonicalOpset + 1, AxesToInput}}},
+      {"ReduceSumSquare", {{kCanonicalOpset + 1, AxesToInput}}},
       {"Reshape", {{5, ReshapeShapeToInput}}},
       {"Resize", {{11, Resize10}, {13, ResizeOptionalInputs}}},
       {"RoiAlign", {{16, RoiAlignOutputHalfPixel}}},
@@ -65,11 +68,11 @@ const std::map<std::string, std::vector<Change>, std::less<>>& Changes() {
       {"Slice", {{10, SliceToInputs}}},
       {"Softmax", {{13, SoftmaxOfFlattened}}},
       {"Split", {{18, SplitToInput}}},
-      {"Squeeze", {{13, AxesToInput}}},
+      {"Squeeze", {{kCanonicalOpset + 1, AxesToInput}}},
       {"Sub", {{7, LegacyBroadcast}}},
       {"Tile", {{6, Refuse}}},
       {"TopK", {{10, TopKToInput}}},
-      {"Unsqueeze", {{13, AxesToInput}}},
+      {"Unsqueeze", {{kCanonicalOpset + 1, AxesToInput}}},
       {"Upsample", {{kCanonicalOpset + 1, UpsampleToResize}}},
       {"Xor", {{7, LegacyBroadcast}}},
   };

@@ -11,6 +11,7 @@
 #include "load/opset_choice.h"
 #include "load/proto_fields.h"
 #include "load/tensor_proto.h"
+#include "load/training_graphs.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -67,6 +68,7 @@ absl::StatusOr<Graph> GraphBuilder::BuildMain(onnx::GraphProto& proto,
   RETURN_IF_ERROR(AddInitializers(proto, scope));
   RETURN_IF_ERROR(AddNodes(*proto.mutable_node(), scope));
   RETURN_IF_ERROR(AddOutputs(proto, scope));
+  AdaptTrainingGraph(graph_, names_, model_.warnings);
   RETURN_IF_ERROR(graph_.SortTopologically());
   RETURN_IF_ERROR(graph_.Verify(/*typed=*/false));
   return std::move(graph_);

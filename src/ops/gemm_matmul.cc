@@ -24,7 +24,6 @@ struct GemmSizes {
 absl::StatusOr<GemmSizes> ReadGemmSizes(const NodeContext& node) {
   const Shape& a = node.InputShape(0);
   const Shape& b = node.InputShape(1);
-  if (a.size() != 2 || b.size() != 2) return node.Invalid("A and B must have rank 2");
   const bool trans_a = node.Int("transA", 0) != 0;
   const bool trans_b = node.Int("transB", 0) != 0;
   const GemmSizes sizes = {a[trans_a ? 1 : 0], b[trans_b ? 0 : 1], a[trans_a ? 0 : 1]};
@@ -38,20 +37,7 @@ absl::StatusOr<GemmSizes> ReadGemmSizes(const NodeContext& node) {
   return sizes;
 }
 
-absl::StatusOr<std::vector<TensorType>> InferGemm(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const GemmSizes sizes, ReadGemmSizes(node));
-  const Shape shape = {sizes.rows, sizes.columns};
-  if (node.HasInput(2) && node.InputDType(2) != node.InputDType(0)) {
-    return node.Invalid("C must have the element type of A");
-  }
-  if (node.HasInput(2) && rules::Broadcast(node.InputShape(2), shape) != shape) {
-    return node.Invalid(absl::StrCat("C of shape ", ShapeToString(node.InputShape(2)),
-                                     " does not broadcast to ", ShapeToString(shape)));
-  }
-  return std::vector<TensorType>{{node.InputDType(0), shape}};
-}
-
-absl::StatusOr<Lowering> LowerGemm(const NodeContext& node, const Target& target) {
+absl::StatusOr<Lowering> LowerGemmOfMatrices(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(const GemmSizes sizes, ReadGemmSizes(node));
   const bool trans_a = node.Int("transA", 0) != 0;
   const bool trans_b = node.Int("transB", 0) != 0;
@@ -80,7 +66,7 @@ absl::StatusOr<Lowering> LowerGemm(const NodeContext& node, const Target& target
   return LowerMatMul(node, target, node.InputDType(0), spec);
 }
 
-// ---- MatMul: numpy's, of any rank
+// ---- Products of any rank, as numpy has them
 
 struct MatMulShapes {
   Shape a;  // [batch...][rows][depth]
@@ -133,8 +119,9 @@ std::vector<int64_t> BatchStrides(const Shape& shape) {
   return strides;
 }
 
-absl::StatusOr<Lowering> LowerMatMulOf(const NodeContext& node, const Target& target, bool trans_a,
-                                       bool trans_b, float scale) {
+// scale * A' B', where ' swaps the last two axes.
+absl::StatusOr<MatMulSpec> MatMulSpecOf(const NodeContext& node, bool trans_a, bool trans_b,
+                                        float scale) {
   ASSIGN_OR_RETURN(const MatMulShapes shapes, ReadMatMulShapes(node, trans_a, trans_b));
   RETURN_IF_ERROR(CheckCountable(node));
   const size_t rank = shapes.a.size();
@@ -156,8 +143,54 @@ absl::StatusOr<Lowering> LowerMatMulOf(const NodeContext& node, const Target& ta
   spec.b = KernelArg::Input(1);
   spec.residual = ResidualArg(node);
   spec.b_constant = node.InputConstant(1);
+  return spec;
+}
+
+absl::StatusOr<Lowering> LowerMatMulOf(const NodeContext& node, const Target& target, bool trans_a,
+                                       bool trans_b, float scale) {
+  ASSIGN_OR_RETURN(const MatMulSpec spec, MatMulSpecOf(node, trans_a, trans_b, scale));
   return LowerMatMul(node, target, node.InputDType(0), spec);
 }
+
+// ---- Gemm of other ranks than ONNX has it of, as Deeploy's training graphs have it: with MatMul's
+// meaning of them, ' swapping the last two axes, and C broadcast. Pass "gemm-to-matmul" rewrites
+// those that depend on data.
+
+absl::StatusOr<std::vector<TensorType>> InferGemm(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const MatMulShapes shapes,
+                   ReadMatMulShapes(node, node.Int("transA", 0) != 0, node.Int("transB", 0) != 0));
+  const Shape& shape = shapes.output;
+  if (node.HasInput(2) && node.InputDType(2) != node.InputDType(0)) {
+    return node.Invalid("C must have the element type of A");
+  }
+  if (node.HasInput(2) && rules::Broadcast(node.InputShape(2), shape) != shape) {
+    return node.Invalid(absl::StrCat("C of shape ", ShapeToString(node.InputShape(2)),
+                                     " does not broadcast to ", ShapeToString(shape)));
+  }
+  return std::vector<TensorType>{{node.InputDType(0), shape}};
+}
+
+absl::StatusOr<Lowering> LowerGemm(const NodeContext& node, const Target& target) {
+  const size_t a_rank = node.InputShape(0).size();
+  const size_t b_rank = node.InputShape(1).size();
+  if (a_rank == 2 && b_rank == 2) return LowerGemmOfMatrices(node, target);
+  ASSIGN_OR_RETURN(MatMulSpec spec,
+                   MatMulSpecOf(node, node.Int("transA", 0) != 0, node.Int("transB", 0) != 0,
+                                node.Float("alpha", 1.0F)));
+  spec.bias_scale = node.Float("beta", 1.0F);
+  if (node.HasInput(2) && spec.bias_scale != 0.0F) {
+    const int64_t elements = node.InputType(2).NumElements();
+    if (b_rank < 2 || (elements != 1 && elements != node.InputShape(2).back())) {
+      return node.Unsupported("C must be one number, or a row; pass gemm-to-matmul serves others");
+    }
+    spec.bias = KernelArg::Input(2);
+    spec.bias_column_stride = elements == 1 ? 0 : 1;
+    spec.bias_constant = node.InputConstant(2);
+  }
+  return LowerMatMul(node, target, node.InputDType(0), spec);
+}
+
+// ---- MatMul and its lowering
 
 absl::StatusOr<std::vector<TensorType>> InferMatMul(const NodeContext& node) {
   ASSIGN_OR_RETURN(const MatMulShapes shapes, ReadMatMulShapes(node, false, false));
@@ -216,6 +249,9 @@ ValueId RightGradient(Factor left, Factor right, Factor dy, Multiply multiply) {
 
 absl::Status GemmGradient(GradientContext& g) {
   const NodeContext node = g.context();
+  if (node.InputShape(0).size() != 2 || node.InputShape(1).size() != 2) {
+    return node.Unsupported("A and B must be matrices; keep pass gemm-to-matmul on");
+  }
   const Factor a = {g.Input(0), node.Int("transA", 0) != 0};
   const Factor b = {g.Input(1), node.Int("transB", 0) != 0};
   const float alpha = node.Float("alpha", 1.0F);

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/families.h"
 #include "passes/match.h"
 #include "passes/recognise.h"
 #include "support/status_macros.h"
@@ -54,7 +55,63 @@ absl::Status ReplaceByGlobalPool(GraphEditor& editor, int32_t n) {
   return absl::OkStatus();
 }
 
+// Gemm of matrices is as ONNX has it; of other ranks it is a batch of them.
+bool IsBatchedGemm(const GraphEditor& editor, int32_t n) {
+  const Node& node = editor.node(n);
+  return IsPlain(editor, n, "Gemm") &&
+         (editor.type(node.inputs[0]).rank() != 2 || editor.type(node.inputs[1]).rank() != 2);
+}
+
+// alpha * A' B' as a product with flags, of com.microsoft where MatMul has none.
+Node ProductOfGemm(const NodeContext& gemm) {
+  const Node& node = gemm.node();
+  Node product = MakeNode("MatMul", node.name, {node.inputs[0], node.inputs[1]});
+  const bool trans_a = gemm.Int("transA", 0) != 0;
+  const bool trans_b = gemm.Int("transB", 0) != 0;
+  const float alpha = gemm.Float("alpha", 1.0F);
+  if (!trans_a && !trans_b && alpha == 1.0F) return product;
+  product.op_type = "FusedMatMul";
+  product.domain = kMicrosoft;
+  product.attributes = {
+      {"transA", int64_t{trans_a}}, {"transB", int64_t{trans_b}}, {"alpha", alpha}};
+  return product;
+}
+
+absl::Status ReplaceByMatMul(GraphEditor& editor, int32_t n) {
+  const NodeContext gemm = Context(editor, n);
+  const float beta = gemm.Float("beta", 1.0F);
+  Node product = ProductOfGemm(gemm);
+  if (!gemm.HasInput(2) || beta == 0.0F) {
+    editor.Replace(n, std::move(product));
+    return absl::OkStatus();
+  }
+  ValueId c = editor.node(n).inputs[2];
+  const std::string name = editor.node(n).name;
+  const std::string base = editor.value(editor.node(n).outputs[0]).name;
+  ASSIGN_OR_RETURN(const ValueId ab, editor.Emit(n, std::move(product), base + "_product"));
+  if (beta != 1.0F) {
+    const DType dtype = editor.type(c).dtype;
+    if (dtype != DType::kFloat) {
+      return Context(editor, n).Unsupported("beta other than 0 and 1 of this element type");
+    }
+    const ValueId scale = editor.AddConstant(base + "_beta", Tensor::FromVector<float>({}, {beta}));
+    ASSIGN_OR_RETURN(c, editor.Emit(n, MakeNode("Mul", "", {c, scale}), base + "_c"));
+  }
+  editor.Replace(n, MakeNode("Add", name, {ab, c}));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<int64_t> GemmToMatMul(GraphEditor& editor) {
+  int64_t rewrites = 0;
+  for (int32_t n = 0; n < editor.num_nodes(); ++n) {
+    if (!editor.alive(n) || !IsBatchedGemm(editor, n)) continue;
+    RETURN_IF_ERROR(ReplaceByMatMul(editor, n));
+    ++rewrites;
+  }
+  return rewrites;
+}
 
 absl::StatusOr<int64_t> Canonicalise(GraphEditor& editor) {
   int64_t rewrites = 0;

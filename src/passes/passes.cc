@@ -41,6 +41,11 @@ constexpr Pass kPasses[] = {
       .required = true},
      kCleanup,
      RunInferAndFold},
+    {{.name = "gemm-to-matmul",
+      .summary = "Gemm of other ranks than 2, as training graphs of Deeploy have it, as MatMul",
+      .required = true},
+     kSimplify,
+     Edit<GemmToMatMul>},
     {{.name = "eliminate-no-ops",
       .summary = "drop Identity, Dropout, empty Pad, whole Slice and other nodes that give their "
                  "input"},

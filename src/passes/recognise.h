@@ -25,6 +25,10 @@ absl::StatusOr<int64_t> RecogniseSoftmax(GraphEditor& editor);
 // Sum of two as Add.
 absl::StatusOr<int64_t> Canonicalise(GraphEditor& editor);
 
+// Gemm of other ranks than 2, which ONNX does not have, as MatMul or com.microsoft's FusedMatMul,
+// and Add.
+absl::StatusOr<int64_t> GemmToMatMul(GraphEditor& editor);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PASSES_RECOGNISE_H_

@@ -253,6 +253,29 @@ TEST(FusedMatMul, ScalesAndTransposes) {
   }
 }
 
+TEST(Gemm, OfOtherRanksIsAProductOfBatchesWithARowAdded) {
+  std::mt19937 random(7);
+  NodeUnderTest node("Gemm");
+  const Tensor a = RandomFloats({2, 3, 4}, random);
+  const Tensor b = RandomFloats({4, 5}, random);
+  const Tensor c = RandomFloats({5}, random);
+  node.Input(a, false).Input(b, true).Input(c, true).Set("beta", 0.5F);
+  std::vector<double> expected;
+  for (size_t i = 0; i < 6; ++i) {
+    for (size_t j = 0; j < 5; ++j) {
+      double sum = 0.5 * static_cast<double>(c.As<float>()[j]);
+      for (size_t k = 0; k < 4; ++k) {
+        sum += static_cast<double>(a.As<float>()[i * 4 + k]) *
+               static_cast<double>(b.As<float>()[k * 5 + j]);
+      }
+      expected.push_back(sum);
+    }
+  }
+  for (const Target& target : BuiltinTargets()) {
+    Check(&node, target, expected, {2, 3, 5}, 1e-5, -1);
+  }
+}
+
 TEST(MatMul, RefusesWhatDoesNotFit) {
   std::mt19937 random(5);
   NodeUnderTest node("MatMul");

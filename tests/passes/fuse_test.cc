@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <numeric>
+
+#include "onnx_memplan/compare.h"
 #include "passes/graph_maker.h"
 
 namespace onnx_memplan::testing {
@@ -117,6 +120,63 @@ TEST(MatMulToGemm, BiasThatEnlargesOrComesLaterIsAdded) {
   const ValueId other = make.Op("MatMul", {a, make.Input({4, 5})});
   make.Output(make.Op("Add", {other, make.Op("Exp", {make.Input({5})})}));
   EXPECT_EQ(Count(Optimized(make.graph()), "Add"), 2);
+}
+
+// ONNX has no such Gemm; training graphs of Deeploy have.
+TEST(GemmToMatMul, GemmOfOtherRanksIsAProductOfBatches) {
+  struct Case {
+    Shape a, b, c;
+    int64_t trans_a, trans_b;
+    Shape output;
+  };
+  const Case kCases[] = {
+      {{2, 3, 4}, {4, 5}, {5}, 0, 0, {2, 3, 5}},
+      {{4}, {5, 4}, {5}, 0, 1, {5}},
+      {{2, 4, 3}, {2, 5, 4}, {2, 1, 5}, 1, 1, {2, 3, 5}},
+      {{1, 2, 4, 3}, {1, 2, 4, 5}, {}, 1, 0, {1, 2, 3, 5}},
+      {{2, 3, 4}, {2, 4, 5}, {2, 3, 1}, 0, 0, {2, 3, 5}},
+  };
+  for (const Case& c : kCases) {
+    for (const float beta : {1.0F, 0.0F, 0.5F}) {
+      GraphMaker make;
+      const ValueId gemm =
+          make.Op("Gemm", {make.Input(c.a), make.Input(c.b), make.Input(c.c)},
+                  {{"transA", c.trans_a}, {"transB", c.trans_b}, {"alpha", 2.0F}, {"beta", beta}});
+      EXPECT_EQ(make.ShapeOf(gemm), c.output);
+      make.Output(gemm);
+      Graph graph = make.graph();
+      ASSERT_TRUE(OptimizeGraph({.only_named = true}, graph).ok());
+      EXPECT_EQ(Count(graph, "Gemm"), 0);
+      EXPECT_EQ(Count(graph, "Add"), beta == 0 ? 0 : 1);
+      // The product and the sum, each by the operators that ONNX has.
+      GraphMaker same;
+      ValueId a = same.Input(c.a);
+      ValueId b = same.Input(c.b);
+      const ValueId addend = same.Input(c.c);
+      const auto swapped = [&](ValueId v) {
+        std::vector<int64_t> order(same.ShapeOf(v).size());
+        std::iota(order.begin(), order.end(), 0);
+        std::swap(order[order.size() - 1], order[order.size() - 2]);
+        return same.Op("Transpose", {v}, {{"perm", order}});
+      };
+      if (c.trans_a != 0) a = swapped(a);
+      if (c.trans_b != 0) b = swapped(b);
+      const ValueId product = same.Op("Mul", {same.Op("MatMul", {a, b}), same.Scalar(2)});
+      const ValueId scaled = same.Op("Mul", {addend, same.Scalar(static_cast<double>(beta))});
+      same.Output(same.Op("Add", {product, scaled}));
+      const std::vector<Tensor> inputs = RandomInputs(graph, 3);
+      const auto difference =
+          CompareTensors(RunGraph(graph, inputs)[0], RunGraph(same.graph(), inputs)[0]);
+      ASSERT_TRUE(difference.ok()) << difference.status();
+      EXPECT_LE(difference->largest, 1e-5 * difference->scale);
+    }
+  }
+}
+
+TEST(GemmToMatMul, GemmOfMatricesStays) {
+  GraphMaker make;
+  make.Output(make.Op("Gemm", {make.Input({3, 4}), make.Input({4, 5})}));
+  EXPECT_EQ(Count(Optimized(make.graph()), "Gemm"), 1);
 }
 
 TEST(FuseResidualAdd, GoesIntoTheLaterProducerWithTheActivationBehind) {
