@@ -1,7 +1,7 @@
 // A table of planners over instances: arena, bound, proof, seconds.
 //
 //   bench_planners [--time-limit S] [--planners NAME,...|all] [--capacity BYTES] [--details]
-//                  [--corpus DIR] [FILE.csv | MODEL.onnx ...]
+//                  [--corpus DIR [--only SUBSTRING]] [FILE.csv | MODEL.onnx ...]
 //
 // A CSV of buffers (onnx_memplan/buffers.h) is one instance, a model whose shapes are static is
 // one, and --corpus adds every model of a corpus (tests/corpus/corpus_case.h), forward and training
@@ -36,6 +36,7 @@ struct Options {
   std::optional<int64_t> capacity;
   std::vector<std::string> planners;
   std::string corpus;
+  std::string only;  // part of the names of models of the corpus
   bool details = false;
   std::vector<std::string> files;
 };
@@ -159,6 +160,8 @@ Options ParseArguments(int argc, char** argv) {
       options.planners = absl::StrSplit(argv[++i], ',');
     } else if (arg == "--corpus" && has_value) {
       options.corpus = argv[++i];
+    } else if (arg == "--only" && has_value) {
+      options.only = argv[++i];
     } else if (arg == "--details") {
       options.details = true;
     } else {
@@ -224,6 +227,7 @@ void AddCorpus(const Options& options, std::vector<Instance>& instances, Bench& 
   absl::StatusOr<std::vector<testing::CorpusModel>> models = testing::ListCorpus(options.corpus);
   if (!models.ok()) return bench.Fail(options.corpus, models.status());
   for (testing::CorpusModel& model : *models) {
+    if (!absl::StrContains(model.name, options.only)) continue;
     testing::CorpusCase& first = model.cases.front();
     const absl::Status prepared = testing::PrepareCase(options.corpus, work, first);
     if (!prepared.ok()) {
@@ -238,6 +242,7 @@ void AddCorpus(const Options& options, std::vector<Instance>& instances, Bench& 
     std::filesystem::remove_all(work + "/" + model.name, ignored);
   }
   for (const std::string& name : testing::ListTrainingCases(options.corpus)) {
+    if (!absl::StrContains(name, options.only)) continue;
     const auto training = testing::ReadTrainingCase(options.corpus, name);
     if (!training.ok()) {
       bench.Fail(name, training.status());
@@ -255,7 +260,8 @@ int Main(int argc, char** argv) {
   if (options.files.empty() && options.corpus.empty()) {
     std::fprintf(stderr,
                  "usage: bench_planners [--time-limit S] [--planners NAME,...|all] "
-                 "[--capacity BYTES] [--details] [--corpus DIR] [FILE.csv | MODEL.onnx ...]\n");
+                 "[--capacity BYTES] [--details] [--corpus DIR [--only SUBSTRING]] [FILE.csv | "
+                 "MODEL.onnx ...]\n");
     return 2;
   }
   Bench bench(options);
