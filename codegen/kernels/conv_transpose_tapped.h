@@ -229,6 +229,20 @@ MEMPLAN_INLINE void ConvTransposeTapped(const ConvTransposeParams& p, const floa
                                      residual, scratch, y);
 }
 
+struct ReverseTapsParams {
+  int32_t channels;
+  int32_t taps;
+};
+MEMPLAN_FIELDS(ReverseTapsParams, channels, taps);
+
+// The taps of each channel in the opposite order: with them, a transposed convolution of stride 1
+// is a convolution.
+MEMPLAN_KERNEL void ReverseTaps(const ReverseTapsParams& p, const float* weights, float* reversed) {
+  for (int32_t c = 0; c < p.channels; ++c, weights += p.taps, reversed += p.taps) {
+    for (int32_t t = 0; t < p.taps; ++t) reversed[t] = weights[p.taps - 1 - t];
+  }
+}
+
 // y[i] += weight * x[i].
 template <int Width>
 MEMPLAN_INLINE void AddScaledRow(int32_t count, float weight, const float* x, float* y) {

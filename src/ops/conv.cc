@@ -10,6 +10,7 @@
 #include "kernels/depthwise.h"
 #include "kernels/depthwise_plane.h"
 #include "ops/conv_gradient.h"
+#include "ops/depthwise_lowering.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
@@ -153,16 +154,33 @@ Lowering LowerDepthwise(const NodeContext& node, const Target& target,
     p.padding[i] = conv.padding[i + 1];
   }
   SetActivation(fused, &p);
-  const bool square = p.taps[0] == p.taps[1] && (p.taps[0] == 3 || p.taps[0] == 5);
-  int64_t scratch_bytes = 0;
-  KernelCall call = ChooseDepthwise(node, target, p, square ? p.taps[0] : 0, &scratch_bytes);
-  Lowering lowering = OneCall(std::move(call), p,
-                              {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
-                               ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
-  lowering.scratch_bytes = scratch_bytes;
-  lowering.scratch_alignment = int64_t{4} * std::min(target.vector_floats, 16);
+  Lowering lowering;
+  AppendDepthwise(node, target, p, KernelArg::Input(1), &lowering);
   return lowering;
 }
+
+}  // namespace
+
+void AppendDepthwise(const NodeContext& node, const Target& target,
+                     const kernels::DepthwiseParams& p, KernelArg weights, Lowering* lowering) {
+  const bool square = p.taps[0] == p.taps[1] && (p.taps[0] == 3 || p.taps[0] == 5);
+  const int64_t alignment = int64_t{4} * std::min(target.vector_floats, 16);
+  const int64_t offset = (lowering->scratch_bytes + alignment - 1) / alignment * alignment;
+  int64_t scratch_bytes = 0;
+  KernelCall call = ChooseDepthwise(node, target, p, square ? p.taps[0] : 0, &scratch_bytes);
+  call.params = MakeParams(p);
+  call.args = {KernelArg::Input(0),
+               weights,
+               OptionalInput(node, 2),
+               ResidualArg(node),
+               KernelArg::Scratch(static_cast<int32_t>(offset)),
+               KernelArg::Output(0)};
+  lowering->calls.push_back(std::move(call));
+  lowering->scratch_bytes = offset + scratch_bytes;
+  lowering->scratch_alignment = alignment;
+}
+
+namespace {
 
 // ---- Matrix product
 

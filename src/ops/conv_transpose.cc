@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/conv_transpose_tapped.h"
 #include "ops/conv_gradient.h"
+#include "ops/depthwise_lowering.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
@@ -301,6 +302,43 @@ Lowering LowerDepthwise(const NodeContext& node, const Target& target,
                             lanes);
 }
 
+// Whether a depthwise transposed convolution is a depthwise convolution with its taps reversed.
+bool IsReversedDepthwise(const kernels::ConvTransposeParams& p) {
+  bool reversed = p.in_channels == 1 && p.out_channels == 1 && p.in_size[0] == 1 &&
+                  p.out_size[0] == 1 && p.taps[0] == 1;
+  for (int i = 0; i < 3; ++i) {
+    reversed = reversed && p.stride[i] == 1 && p.padding[i] <= (p.taps[i] - 1) * p.dilation[i];
+  }
+  return reversed;
+}
+
+Lowering LowerReversedDepthwise(const NodeContext& node, const Target& target,
+                                const kernels::ConvTransposeParams& transposed) {
+  kernels::DepthwiseParams p = {};
+  p.batch = transposed.batch;
+  p.channels = transposed.groups;
+  p.multiplier = 1;
+  for (int i = 0; i < 2; ++i) {
+    p.in_size[i] = transposed.in_size[i + 1];
+    p.out_size[i] = transposed.out_size[i + 1];
+    p.taps[i] = transposed.taps[i + 1];
+    p.stride[i] = 1;
+    p.dilation[i] = transposed.dilation[i + 1];
+    p.padding[i] = (p.taps[i] - 1) * p.dilation[i] - transposed.padding[i + 1];
+  }
+  SetActivation(FuseActivation(node.node().epilogue), &p);
+  KernelCall reverse;
+  reverse.header = "kernels/conv_transpose_tapped.h";
+  reverse.name = "kernels::ReverseTaps";
+  reverse.function = FunctionOf<&kernels::ReverseTaps>();
+  const kernels::ReverseTapsParams taps = {p.channels, p.taps[0] * p.taps[1]};
+  Lowering lowering =
+      OneCall(std::move(reverse), taps, {KernelArg::Input(1), KernelArg::Scratch()});
+  lowering.scratch_bytes = node.InputType(1).Bytes();
+  AppendDepthwise(node, target, p, KernelArg::Scratch(), &lowering);
+  return lowering;
+}
+
 // Weights by input and output channel only: each image is their transpose times its pixels.
 bool IsPointwise(const kernels::ConvTransposeParams& p) {
   bool pointwise = p.groups == 1;
@@ -379,6 +417,8 @@ absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Targe
     lowering = LowerTransposedGemm(node, target, p, *weights);
   } else if (IsOneWindow(p) && !node.HasInput(2)) {
     lowering = LowerOneWindow(node, target, p);
+  } else if (IsReversedDepthwise(p)) {
+    lowering = LowerReversedDepthwise(node, target, p);
   } else if (p.in_channels == 1 && p.out_channels == 1) {
     lowering = LowerDepthwise(node, target, p);
   } else if (IsPointwise(p) && kernels::Volume(p.in_size) >= target.vector_floats) {

@@ -195,6 +195,41 @@ TEST(ConvTranspose, OfOnePixelKernelsEqualsItsDefinitionWithWeightsOfRunTime) {
   }
 }
 
+TEST(ConvTranspose, OfOneChannelToAGroupEqualsItsDefinitionWithWeightsOfRunTime) {
+  std::mt19937 random(7);
+  for (const IntList& taps : {IntList{3, 3}, {5, 5}, {4, 2}, {1, 1}}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t pad : {0, 1, 2}) {
+        RandomTranspose c;
+        c.batch = 2;
+        c.groups = 5;
+        c.in_size = {7, 19};
+        c.taps = taps;
+        c.stride = {stride, stride};
+        c.dilation = {1, 1};
+        c.pads = {pad, pad, pad, 0};
+        c.out_size = {6 * stride + taps[0] - 2 * pad, 18 * stride + taps[1] - pad};
+        c.x = RandomFloats({2, 5, 7, 19}, random);
+        c.w = RandomFloats({5, 1, taps[0], taps[1]}, random);
+        c.bias = RandomFloats({5}, random);
+        const std::vector<double> expected = Expected(c);
+        NodeUnderTest node("ConvTranspose");
+        node.Input(c.x, false).Input(c.w, false).Input(c.bias, false).Set("group", c.groups);
+        node.Set("strides", c.stride).Set("pads", c.pads);
+        for (const Target& target : BuiltinTargets()) {
+          const Tensor y = node.Run(target).value()[0];
+          ASSERT_EQ(y.shape(), c.OutShape());
+          for (size_t at = 0; at < expected.size(); ++at) {
+            ASSERT_NEAR(y.As<float>()[at], expected[at], 1e-4)
+                << ShapeToString(c.w.shape()) << ", stride " << stride << ", padding " << pad
+                << " for " << target.name;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(ConvTranspose, OfOnePixelEqualsItsDefinitionWithWeightsOfRunTime) {
   std::mt19937 random(6);
   for (const IntList& taps : {IntList{3, 4}, {1, 1}}) {
