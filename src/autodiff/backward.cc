@@ -83,8 +83,7 @@ class Differentiator {
       return absl::OkStatus();
     }
     const OpDef* def = FindOp(graph_.nodes[n].op_type, graph_.nodes[n].domain);
-    MEMPLAN_CHECK_MSG(def != nullptr, graph_.nodes[n].op_type);
-    if (def->gradient == nullptr) {
+    if (def == nullptr || def->gradient == nullptr) {
       return NodeContext(graph_, graph_.nodes[n])
           .Unsupported(
               "the operator has no gradient rule; train only what lies behind it (--freeze, "

@@ -16,21 +16,21 @@ namespace {
 
 size_t Index(int32_t id) { return static_cast<size_t>(id); }
 
-// Operators of a chain that is computed again, at most. Long chains need as much memory for what
-// lies between as they save.
-constexpr size_t kLongestChain = 6;
-
-// The nodes that compute a value again, in order, and the kept values that they read.
+// The nodes that compute a value again, in order.
 struct Chain {
+  ValueId value = kNoValue;
   std::vector<int32_t> nodes;
-  std::set<ValueId> kept;
   int64_t work = 0;
 };
 
 class Chooser {
  public:
-  Chooser(size_t forward_nodes, const Target& target, const Graph& graph)
-      : forward_nodes_(forward_nodes), graph_(graph), producers_(graph.Producers()) {
+  Chooser(size_t forward_nodes, const RecomputeLimits& limits, const Target& target,
+          const Graph& graph)
+      : forward_nodes_(forward_nodes),
+        longest_chain_(limits.longest_chain),
+        graph_(graph),
+        producers_(graph.Producers()) {
     for (const Node& node : graph.nodes) work_.push_back(Work(node, target));
     is_state_out_.assign(graph.values.size(), false);
     for (const State& state : graph.states) {
@@ -45,30 +45,55 @@ class Chooser {
     return total;
   }
 
-  // Values that the backward pass reads, cheapest for each byte first, and their chains.
-  std::vector<std::pair<ValueId, Chain>> Choose(int64_t budget) {
-    std::vector<std::pair<ValueId, Chain>> chosen;
+  // Gives up kept values, cheapest for each byte first, while all that is given up can be computed
+  // again within the budget.
+  std::vector<Chain> Choose(int64_t budget) {
     std::vector<ValueId> candidates;
     for (size_t v = 0; v < kept_.size(); ++v) {
-      if (kept_[v] && IsRepeatable(static_cast<ValueId>(v))) {
-        candidates.push_back(static_cast<ValueId>(v));
-      }
+      const auto value = static_cast<ValueId>(v);
+      if (kept_[v] && IsRepeatable(value)) candidates.push_back(value);
     }
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](ValueId a, ValueId b) { return CostPerByte(a) < CostPerByte(b); });
+    std::vector<ValueId> dropped;
+    std::vector<Chain> chosen;
     for (ValueId value : candidates) {
-      if (pinned_.contains(value)) continue;
       kept_[Index(value)] = false;
-      std::optional<Chain> chain = FindChain(value);
-      if (!chain || chain->work > budget) {
+      dropped.push_back(value);
+      std::optional<std::vector<Chain>> chains = Chains(dropped);
+      if (chains && OwnWork(*chains) <= budget) {
+        chosen = *std::move(chains);
+      } else {
         kept_[Index(value)] = true;
-        continue;
+        dropped.pop_back();
       }
-      budget -= chain->work;
-      pinned_.insert(chain->kept.begin(), chain->kept.end());
-      chosen.emplace_back(value, *std::move(chain));
     }
     return chosen;
+  }
+
+  // The chain of another value that passes `chain`'s value and ends soonest behind it: what it
+  // computes on its way serves the readers of that value too, which run soon after. -1: none.
+  static int32_t PassedBy(const std::vector<Chain>& chains, size_t index) {
+    const int32_t producer = chains[index].nodes.back();
+    int32_t best = -1;
+    for (size_t c = 0; c < chains.size(); ++c) {
+      if (c == index) continue;
+      const std::vector<int32_t>& nodes = chains[c].nodes;
+      if (std::find(nodes.begin(), nodes.end(), producer) == nodes.end()) continue;
+      if (best < 0 || nodes.back() < chains[Index(best)].nodes.back()) {
+        best = static_cast<int32_t>(c);
+      }
+    }
+    return best;
+  }
+
+  // Of the chains that run.
+  static int64_t OwnWork(const std::vector<Chain>& chains) {
+    int64_t work = 0;
+    for (size_t c = 0; c < chains.size(); ++c) {
+      if (PassedBy(chains, c) < 0) work += chains[c].work;
+    }
+    return work;
   }
 
   int64_t Bytes(ValueId value) const { return graph_.values[Index(value)].type->Bytes(); }
@@ -117,23 +142,24 @@ class Chooser {
            static_cast<double>(std::max<int64_t>(Bytes(value), 1));
   }
 
-  // Depth-first from `value` back to values that are there in the backward pass.
-  std::optional<Chain> FindChain(ValueId value) const {
-    Chain chain;
-    std::set<int32_t> seen;
-    if (!Extend(value, chain, seen)) return std::nullopt;
-    return chain;
+  // nullopt: one of them cannot be had from what is kept.
+  std::optional<std::vector<Chain>> Chains(const std::vector<ValueId>& dropped) const {
+    std::vector<Chain> chains;
+    for (ValueId value : dropped) {
+      Chain chain = {.value = value, .nodes = {}, .work = 0};
+      std::set<int32_t> seen;
+      if (!Extend(value, chain, seen)) return std::nullopt;
+      chains.push_back(std::move(chain));
+    }
+    return chains;
   }
 
+  // Depth-first from `value` back to values that are there in the backward pass.
   bool Extend(ValueId value, Chain& chain, std::set<int32_t>& seen) const {
     const int32_t producer = producers_[Index(value)];
-    if (producer < 0) return true;  // an input, a constant or a state
-    if (kept_[Index(value)]) {
-      chain.kept.insert(value);
-      return true;
-    }
-    if (seen.contains(producer)) return true;
-    if (!IsRepeatable(value) || seen.size() >= kLongestChain) return false;
+    // An input, a constant, a state, or kept.
+    if (producer < 0 || kept_[Index(value)] || seen.contains(producer)) return true;
+    if (!IsRepeatable(value) || seen.size() >= longest_chain_) return false;
     seen.insert(producer);
     for (ValueId input : graph_.nodes[Index(producer)].inputs) {
       if (input != kNoValue && !Extend(input, chain, seen)) return false;
@@ -144,63 +170,73 @@ class Chooser {
   }
 
   const size_t forward_nodes_;
+  const size_t longest_chain_;
   const Graph& graph_;
   const std::vector<int32_t> producers_;
   std::vector<int64_t> work_;  // by node
   std::vector<bool> is_state_out_;
-  std::vector<bool> kept_;    // by value: lives from forward to backward
-  std::set<ValueId> pinned_;  // kept because a chain starts there
+  std::vector<bool> kept_;  // by value: lives from forward to backward
 };
 
-// Appends copies of the chain's nodes and returns the copy of `value`. The attribute tells a copy
-// from its original, which it would otherwise be merged with again.
-ValueId CopyChain(const Chain& chain, ValueId value, int64_t mark, std::vector<Node>& copies,
-                  Graph& graph) {
-  std::vector<std::pair<ValueId, ValueId>> renamed;
-  const auto rename = [&](ValueId id) {
-    for (const auto& [from, to] : renamed) {
-      if (from == id) return to;
-    }
-    return id;
-  };
+using Renaming = std::vector<std::pair<ValueId, ValueId>>;
+
+ValueId Renamed(const Renaming& renaming, ValueId id) {
+  for (const auto& [from, to] : renaming) {
+    if (from == id) return to;
+  }
+  return id;
+}
+
+// Appends copies of the chain's nodes; returns the new name of each value that they make. The
+// attribute tells a copy from its original, which it would otherwise be merged with again.
+Renaming CopyChain(const Chain& chain, int64_t mark, std::vector<Node>& copies, Graph& graph) {
+  Renaming renaming;
   for (int32_t n : chain.nodes) {
     Node copy = graph.nodes[Index(n)];
-    for (ValueId& input : copy.inputs) input = rename(input);
-    copy.outputs.resize(1);
-    for (ValueId& output : copy.outputs) {
-      const std::string name = absl::StrCat(graph.values[Index(output)].name, "/recomputed_", mark);
-      const ValueId again = graph.AddValue(name, graph.values[Index(output)].type);
-      renamed.emplace_back(output, again);
-      output = again;
-    }
+    for (ValueId& input : copy.inputs) input = Renamed(renaming, input);
+    const ValueId output = copy.outputs[0];
+    const std::string name = absl::StrCat(graph.values[Index(output)].name, "/recomputed_", mark);
+    copy.outputs = {graph.AddValue(name, graph.values[Index(output)].type)};
+    renaming.emplace_back(output, copy.outputs[0]);
     copy.name = absl::StrCat(graph.NodeName(graph.nodes[Index(n)]), "/recomputed");
     copy.attributes["onnx_memplan_recomputed"] = mark;
     copies.push_back(std::move(copy));
   }
-  return rename(value);
+  return renaming;
 }
 
 }  // namespace
 
-RecomputeResult Recompute(size_t forward_nodes, double max_extra_work, const Target& target,
+RecomputeResult Recompute(size_t forward_nodes, const RecomputeLimits& limits, const Target& target,
                           Graph& graph) {
   MEMPLAN_CHECK(forward_nodes <= graph.nodes.size());
-  Chooser chooser(forward_nodes, target, graph);
+  Chooser chooser(forward_nodes, limits, target, graph);
   RecomputeResult result;
   result.total_work = chooser.TotalWork();
-  const auto budget = static_cast<int64_t>(max_extra_work * static_cast<double>(result.total_work));
-  const std::vector<std::pair<ValueId, Chain>> chosen = chooser.Choose(budget);
+  const auto budget =
+      static_cast<int64_t>(limits.extra_work * static_cast<double>(result.total_work));
+  const std::vector<Chain> chains = chooser.Choose(budget);
+  result.extra_work = Chooser::OwnWork(chains);
 
   std::vector<Node> copies;
-  for (const auto& [value, chain] : chosen) {
-    const ValueId again = CopyChain(chain, value, result.values, copies, graph);
+  std::vector<Renaming> renamings(chains.size());
+  for (size_t c = 0; c < chains.size(); ++c) {
+    if (Chooser::PassedBy(chains, c) >= 0) continue;
+    renamings[c] = CopyChain(chains[c], static_cast<int64_t>(c), copies, graph);
+  }
+  for (size_t c = 0; c < chains.size(); ++c) {
+    // The chain that passes a value may itself be passed by another one.
+    size_t runs = c;
+    for (int32_t next; (next = Chooser::PassedBy(chains, runs)) >= 0;) runs = Index(next);
+    const ValueId value = chains[c].value;
+    const ValueId again = Renamed(renamings[runs], value);
+    MEMPLAN_CHECK_MSG(again != value, graph.values[Index(value)].name);
     for (size_t n = forward_nodes; n < graph.nodes.size(); ++n) {
       std::vector<ValueId>& inputs = graph.nodes[n].inputs;
       std::replace(inputs.begin(), inputs.end(), value, again);
     }
     ++result.values;
     result.saved_bytes += chooser.Bytes(value);
-    result.extra_work += chain.work;
   }
   // Right behind the forward pass, before all readers; the planner puts them where they belong.
   graph.nodes.insert(graph.nodes.begin() + static_cast<ptrdiff_t>(forward_nodes), copies.begin(),

@@ -9,6 +9,7 @@
 #include "autodiff/training.h"
 #include "emit/emit.h"
 #include "load/export.h"
+#include "ops/op_def.h"
 #include "ops/target.h"
 #include "pipeline/entry.h"
 #include "pipeline/target_file.h"
@@ -73,6 +74,23 @@ std::vector<EntryPoint> EntryPointsOf(const CompiledModel::Impl& impl) {
   return points;
 }
 
+ReportSavings SavingsOf(const Entry& entry) {
+  ReportSavings savings;
+  savings.recomputed_values = entry.recomputed.values;
+  savings.recomputed_bytes = entry.recomputed.saved_bytes;
+  if (entry.recomputed.total_work > 0) {
+    savings.extra_work = static_cast<double>(entry.recomputed.extra_work) /
+                         static_cast<double>(entry.recomputed.total_work);
+  }
+  const Graph& graph = entry.program.graph;
+  for (const Node& node : graph.nodes) {
+    if (node.domain != kMemplan || !node.attributes.contains("optimizer")) continue;
+    savings.gradient_bytes_not_stored +=
+        graph.values[static_cast<size_t>(node.outputs[0])].type->Bytes();
+  }
+  return savings;
+}
+
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {
   ReportModel model = {.name = impl.main().program.graph.name,
                        .sha256 = impl.info.sha256,
@@ -84,7 +102,8 @@ MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {
     entries.push_back({.name = entry.name,
                        .program = &entry.program,
                        .plan = &entry.plan,
-                       .planning_seconds = std::nullopt});
+                       .planning_seconds = std::nullopt,
+                       .savings = SavingsOf(entry)});
     if (!reproducible) entries.back().planning_seconds = entry.planning_seconds;
   }
   MemoryReport report = MakeReport(entries, std::move(model), impl.planner);
@@ -140,6 +159,13 @@ const ModelInfo& CompiledModel::info() const { return impl_->info; }
 const PlanProblem& CompiledModel::problem() const { return impl_->main().program.problem; }
 const Plan& CompiledModel::plan() const { return impl_->main().plan; }
 const std::vector<PassRun>& CompiledModel::pass_runs() const { return impl_->main().pass_runs; }
+
+absl::Status CompiledModel::CheckKernels() const {
+  for (const Entry& entry : impl_->entries) {
+    RETURN_IF_ERROR(onnx_memplan::CheckKernels(entry.program));
+  }
+  return absl::OkStatus();
+}
 
 std::string CompiledModel::Report(ReportFormat format, const ReportOptions& options) const {
   const MemoryReport report = ReportOf(*impl_, options.reproducible);
@@ -224,7 +250,9 @@ absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptio
 }
 
 absl::StatusOr<CompiledModel> CompileModel(const std::string& path, const CompileOptions& options) {
-  ASSIGN_OR_RETURN(LoadedModel model, LoadModel(path, options.load));
+  LoadOptions load = options.load;
+  if (options.allow_missing_kernels) load.keep_declared_types = true;
+  ASSIGN_OR_RETURN(LoadedModel model, LoadModel(path, load));
   // The names that exporters give ("main_graph", "torch_jit") say nothing; the file's name does, or
   // its folder's.
   const std::filesystem::path file(path);

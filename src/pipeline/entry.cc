@@ -25,7 +25,7 @@ class BackwardPlanner {
       : target_(target), planner_(planner), options_(options) {}
 
   absl::StatusOr<Entry> Plan(const std::string& name, const BackwardGraph& backward) const {
-    ASSIGN_OR_RETURN(Entry best, Try(name, backward, 0));
+    ASSIGN_OR_RETURN(Entry best, Try(name, backward, {}));
     const double allowed = options_.train->recompute;
     if (allowed > 0) RETURN_IF_ERROR(KeepSmaller(name, backward, allowed, best));
     constexpr double kShares[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1};
@@ -42,10 +42,12 @@ class BackwardPlanner {
   }
 
   absl::StatusOr<Entry> Try(const std::string& name, const BackwardGraph& backward,
-                            double share) const {
+                            const RecomputeLimits& limits) const {
     Graph graph = backward.graph;
     RecomputeResult recomputed;
-    if (share > 0) recomputed = Recompute(backward.forward_nodes, share, target_, graph);
+    if (limits.extra_work > 0) {
+      recomputed = Recompute(backward.forward_nodes, limits, target_, graph);
+    }
     ASSIGN_OR_RETURN(Entry entry, MakeEntry(name, std::move(graph), target_, planner_, options_));
     entry.recomputed = recomputed;
     return entry;
@@ -53,8 +55,10 @@ class BackwardPlanner {
 
   absl::Status KeepSmaller(const std::string& name, const BackwardGraph& backward, double share,
                            Entry& best) const {
-    ASSIGN_OR_RETURN(Entry entry, Try(name, backward, share));
-    if (entry.plan.arena_bytes < best.plan.arena_bytes) best = std::move(entry);
+    for (size_t longest_chain : {size_t{3}, size_t{6}, size_t{16}}) {
+      ASSIGN_OR_RETURN(Entry entry, Try(name, backward, {share, longest_chain}));
+      if (entry.plan.arena_bytes < best.plan.arena_bytes) best = std::move(entry);
+    }
     return absl::OkStatus();
   }
 
@@ -71,7 +75,9 @@ absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& tar
   entry.name = std::move(name);
   ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, graph));
   ASSIGN_OR_RETURN(entry.program,
-                   BuildProgram(std::move(graph), target, {.io_in_arena = options.io_in_arena}));
+                   BuildProgram(std::move(graph), target,
+                                {.io_in_arena = options.io_in_arena,
+                                 .allow_missing_kernels = options.allow_missing_kernels}));
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
   entry.planning_seconds =

@@ -61,6 +61,12 @@ Json EntryPointJson(const ReportEntryPoint& entry) {
                {"method", entry.method},
                {"macs", entry.macs}};
   if (entry.planning_seconds.has_value()) json["planning_seconds"] = *entry.planning_seconds;
+  if (entry.savings != ReportSavings()) {
+    json["recomputed_values"] = entry.savings.recomputed_values;
+    json["recomputed_bytes"] = entry.savings.recomputed_bytes;
+    json["extra_work"] = entry.savings.extra_work;
+    json["gradient_bytes_not_stored"] = entry.savings.gradient_bytes_not_stored;
+  }
   return json;
 }
 

@@ -214,6 +214,7 @@ ReportEntryPoint Summary(const ReportEntry& entry) {
   summary.steps = static_cast<int64_t>(entry.plan->order.size());
   for (const ProgramStep& step : entry.program->steps) summary.macs += step.lowering.macs;
   summary.planning_seconds = entry.planning_seconds;
+  summary.savings = entry.savings;
   return summary;
 }
 

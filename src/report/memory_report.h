@@ -71,6 +71,19 @@ struct ReportState {
   std::string kind;    // "parameter", "statistic", "optimizer"
 };
 
+// What keeps a training step small.
+struct ReportSavings {
+  // Values that the backward pass computes again, their bytes, and the work for it as a share of
+  // the step's.
+  int64_t recomputed_values = 0;
+  int64_t recomputed_bytes = 0;
+  double extra_work = 0;
+  // Weight gradients that are used up as they arise.
+  int64_t gradient_bytes_not_stored = 0;
+
+  friend bool operator==(const ReportSavings&, const ReportSavings&) = default;
+};
+
 // One of the functions that share the arena.
 struct ReportEntryPoint {
   std::string name;  // "run", "train_step", ...
@@ -81,6 +94,7 @@ struct ReportEntryPoint {
   int64_t steps = 0;
   int64_t macs = 0;
   std::optional<double> planning_seconds;
+  ReportSavings savings;
 };
 
 // Of the first entry point, where nothing else is said.
@@ -117,6 +131,7 @@ struct ReportEntry {
   const Program* program = nullptr;
   const Plan* plan = nullptr;
   std::optional<double> planning_seconds = std::nullopt;
+  ReportSavings savings = {};
 };
 
 // `entries` is not empty; the first one is reported in full.

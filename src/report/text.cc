@@ -97,6 +97,20 @@ void AppendTensors(const MemoryReport& report, std::string* text) {
   }
 }
 
+void AppendSavings(const ReportSavings& savings, std::string* text) {
+  if (savings.recomputed_values > 0) {
+    absl::StrAppendFormat(text,
+                          "  recomputed %14s B  %d values of the forward pass, for %.1f %% more "
+                          "work\n",
+                          Grouped(savings.recomputed_bytes), savings.recomputed_values,
+                          100 * savings.extra_work);
+  }
+  if (savings.gradient_bytes_not_stored > 0) {
+    absl::StrAppendFormat(text, "  not stored %14s B  gradients used up in their updates\n",
+                          Grouped(savings.gradient_bytes_not_stored));
+  }
+}
+
 }  // namespace
 
 std::string RenderText(const MemoryReport& report, bool all_steps) {
@@ -112,6 +126,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
   absl::StrAppendFormat(&text, "  inputs     %14s B\n  outputs    %14s B\n  MACs       %14s\n",
                         Grouped(report.input_bytes()), Grouped(report.output_bytes()),
                         Grouped(report.macs));
+  if (!report.entry_points.empty()) AppendSavings(report.entry_points.front().savings, &text);
   absl::StrAppendFormat(&text, "  stack   <= %14s B\n", Grouped(kStackBoundBytes));
   absl::StrAppendFormat(&text, "  planner    %s: %s", report.planner, report.method);
   if (report.planning_seconds) absl::StrAppendFormat(&text, ", %.3f s", *report.planning_seconds);

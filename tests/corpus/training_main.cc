@@ -4,7 +4,7 @@
 // Markdown row for each case: the largest difference as a share of what is allowed.
 //
 //   onnx_memplan_training --corpus DIR [--filter NAME ...] [--target NAME]
-//                         [--generated] [--compiler "g++ -std=c++17 -O2"]
+//                         [--generated] [--compiler "g++ -std=c++17 -O2"] [--budget SHARE]
 //
 // Exit status 1 when a case fails, 77 where the corpus is absent.
 #include <CLI/CLI.hpp>
@@ -35,6 +35,8 @@ struct Arguments {
   std::string target = "generic";
   std::string planner = "auto";
   std::string compiler = "g++ -std=c++17 -O2 -Wall -Wextra";
+  // Share of the arena without recomputation that must do; 0: no limit.
+  double budget = 0;
   bool generated = false;
   bool verbose = false;
 };
@@ -154,6 +156,14 @@ absl::StatusOr<Outcome> RunCase(const TrainingCase& training_case, const Argumen
   options.target = arguments.target;
   options.planner = arguments.planner;
   options.train = training_case.options;
+  if (arguments.budget > 0) {
+    options.train->recompute = 0;
+    options.train->gradients = false;
+    ASSIGN_OR_RETURN(const CompiledModel whole, CompileModel(training_case.model_path, options));
+    options.train = training_case.options;
+    options.arena_limit_bytes =
+        static_cast<int64_t>(arguments.budget * static_cast<double>(whole.plan().arena_bytes));
+  }
   ASSIGN_OR_RETURN(const CompiledModel model, CompileModel(training_case.model_path, options));
   Outcome outcome;
   outcome.steps = model.plan().order.size();
@@ -253,6 +263,8 @@ int main(int argc, char** argv) {
   app.add_flag("--generated", arguments.generated, "Compile and run the generated code too");
   app.add_option("--compiler", arguments.compiler, "Command that compiles generated code")
       ->capture_default_str();
+  app.add_option("--budget", arguments.budget,
+                 "Recompute until this share of the arena without recomputation is enough");
   app.add_flag("--verbose,-v", arguments.verbose, "Name the worst tensors");
   CLI11_PARSE(app, argc, argv);
   return onnx_memplan::testing::Main(arguments);
