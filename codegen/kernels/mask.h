@@ -102,15 +102,22 @@ MEMPLAN_KERNEL void MaskedGrad(const MaskedGradParams& p, const T* dy, const uin
   int32_t done = 0;
 #if MEMPLAN_NATIVE_LANES > 1
   if constexpr (sizeof(T) == sizeof(float)) {
-    using InArray = Vector<8>::InArray;
-    using Ints = Vector<8>::Ints;
-    const Ints bit_of_lane = {1, 2, 4, 8, 16, 32, 64, 128};
+    constexpr int kWidth = MEMPLAN_NATIVE_LANES >= 8 ? 8 : 4;
+    using InArray = typename Vector<kWidth>::InArray;
+    using Ints = typename Vector<kWidth>::Ints;
+    using V = typename Vector<kWidth>::Type;
+    constexpr int32_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
     done = p.count / 8 * 8;
     for (int32_t i = 0; i < done; i += 8) {
-      const Ints passes = ((Ints{} + static_cast<int32_t>(mask[i / 8])) & bit_of_lane) != 0;
-      const Vector<8>::Type scaled = *reinterpret_cast<const InArray*>(dy + i) * scale;
-      *reinterpret_cast<InArray*>(dx + i) =
-          reinterpret_cast<Vector<8>::Type>(reinterpret_cast<Ints>(scaled) & passes);
+      const int32_t byte = mask[i / 8];
+      for (int half = 0; half < 8; half += kWidth) {
+        const Ints bit_of_lane =
+            *reinterpret_cast<const typename Vector<kWidth>::IntsInArray*>(kBits + half);
+        const Ints passes = ((Ints{} + byte) & bit_of_lane) != 0;
+        const V scaled = *reinterpret_cast<const InArray*>(dy + i + half) * scale;
+        *reinterpret_cast<InArray*>(dx + i + half) =
+            reinterpret_cast<V>(reinterpret_cast<Ints>(scaled) & passes);
+      }
     }
   }
 #endif
