@@ -28,7 +28,6 @@ namespace {
 
 constexpr int32_t kRate = 2;
 constexpr int32_t kStep = 3;
-constexpr int32_t kScale = 4;
 constexpr int32_t kFirstMoment = 5;
 constexpr int32_t kSecondMoment = 6;
 constexpr int32_t kWeight = 7;
