@@ -38,6 +38,10 @@ struct CompileOptions {
   std::optional<int64_t> arena_limit_bytes;
   // Graph inputs and outputs live in the arena and not in buffers of the caller.
   bool io_in_arena = false;
+  // Plan and report what code cannot be generated for: operators that are not known, when the file
+  // declares the types of their outputs, and nodes that have no kernel (of an element type, say).
+  // Emit and Run then fail and list them.
+  bool allow_missing_kernels = false;
   // A training step and what goes with it instead of inference alone.
   std::optional<TrainOptions> train;
 };
@@ -84,6 +88,8 @@ class CompiledModel {
   const Plan& plan() const;
   const ModelInfo& info() const;
   const std::vector<PassRun>& pass_runs() const;
+  // OK, or Unimplemented with the nodes that have no kernel (CompileOptions::allow_missing_kernels).
+  absl::Status CheckKernels() const;
 
   std::string Report(ReportFormat format, const ReportOptions& options) const;
   // The generated files. Provenance fields that are empty are filled in.

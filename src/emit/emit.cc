@@ -37,6 +37,7 @@ absl::StatusOr<std::vector<EmittedFile>> EmitCode(std::span<const EntryPoint> en
                                                   const EmitOptions& options) {
   MEMPLAN_CHECK(!entries.empty());
   for (const EntryPoint& entry : entries) {
+    RETURN_IF_ERROR(CheckKernels(*entry.program));
     MEMPLAN_CHECK(entry.plan->order.size() == entry.program->steps.size());
   }
   RETURN_IF_ERROR(CheckSection(options.arena_section));

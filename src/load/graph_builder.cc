@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "load/adapter.h"
 #include "load/attributes.h"
+#include "load/declared_types.h"
 #include "load/opset_choice.h"
 #include "load/proto_fields.h"
 #include "load/tensor_proto.h"
@@ -68,6 +69,7 @@ absl::StatusOr<Graph> GraphBuilder::BuildMain(onnx::GraphProto& proto,
   RETURN_IF_ERROR(AddInitializers(proto, scope));
   RETURN_IF_ERROR(AddNodes(*proto.mutable_node(), scope));
   RETURN_IF_ERROR(AddOutputs(proto, scope));
+  if (model_.keep_declared_types) KeepDeclaredTypes(proto, scope);
   AdaptTrainingGraph(graph_, names_, model_.warnings);
   RETURN_IF_ERROR(graph_.SortTopologically());
   RETURN_IF_ERROR(graph_.Verify(/*typed=*/false));
@@ -115,6 +117,24 @@ absl::Status GraphBuilder::AddOutputs(const onnx::GraphProto& proto, Scope& scop
     graph_.outputs.push_back(id);
   }
   return absl::OkStatus();
+}
+
+void GraphBuilder::KeepDeclaredTypes(const onnx::GraphProto& proto, const Scope& scope) {
+  SymbolSizes symbols;
+  for (const onnx::ValueInfoProto& input : proto.input()) {
+    const auto it = scope.values.find(input.name());
+    if (it == scope.values.end()) continue;
+    const std::optional<TensorType>& type = graph_.values[static_cast<size_t>(it->second)].type;
+    if (type) AddSymbols(input, type->shape, symbols);
+  }
+  for (const auto* declarations : {&proto.value_info(), &proto.output()}) {
+    for (const onnx::ValueInfoProto& declaration : *declarations) {
+      const auto it = scope.values.find(declaration.name());
+      if (it == scope.values.end()) continue;
+      std::optional<TensorType>& type = graph_.values[static_cast<size_t>(it->second)].type;
+      if (!type) type = DeclaredType(declaration, symbols);
+    }
+  }
 }
 
 absl::Status GraphBuilder::DeclareOutputs(onnx::NodeProto& proto, Scope& scope) {

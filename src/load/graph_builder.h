@@ -39,6 +39,8 @@ struct ModelContext {
   OpsetImports opsets;
   // Of values of the main graph, where the file says it; read when it imports several opsets only.
   std::unordered_map<std::string, int64_t> ranks;
+  // Types that the file declares for values inside the main graph are kept: LoadOptions.
+  bool keep_declared_types = false;
   // By FunctionKey.
   std::map<std::string, ModelFunction> functions;
   // Nodes so far, those of inlined functions included: a small file can describe a huge graph.
@@ -88,6 +90,8 @@ class GraphBuilder {
   absl::Status AddInitializers(onnx::GraphProto& proto, Scope& scope);
   absl::Status AddNodes(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& scope);
   absl::Status AddOutputs(const onnx::GraphProto& proto, Scope& scope);
+  // Types of what nodes make, where the file says them.
+  void KeepDeclaredTypes(const onnx::GraphProto& proto, const Scope& scope);
   absl::Status DeclareOutputs(onnx::NodeProto& proto, Scope& scope);
   absl::Status DeclareConstant(onnx::NodeProto& proto, Scope& scope);
   ValueId DeclareValue(const std::string& name, Scope& scope);

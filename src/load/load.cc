@@ -121,6 +121,7 @@ absl::StatusOr<LoadedModel> Load(std::span<const std::byte> bytes, const LoadOpt
   RETURN_IF_ERROR(Parse(bytes, model));
   ModelContext context(folder);
   context.opsets = ReadImports(model.opset_import());
+  context.keep_declared_types = options.keep_declared_types;
   if (context.opsets.empty()) {
     // IR versions 1 and 2 had one opset and did not write it.
     if (model.ir_version() >= 3) {

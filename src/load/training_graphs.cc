@@ -1,6 +1,7 @@
 #include "load/training_graphs.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -68,9 +69,39 @@ void ReturnAccumulators(Graph& graph, ValueNames& names, std::vector<std::string
                    " is in additional outputs of the same name with '.updated' behind it"));
 }
 
+// The integer that an operand is known to hold.
+std::optional<int64_t> KnownInt(const Graph& graph, ValueId id) {
+  if (id == kNoValue) return std::nullopt;
+  const std::optional<Tensor>& data = graph.values[static_cast<size_t>(id)].constant;
+  if (!data || data->dtype() != DType::kInt64 || data->NumElements() != 1) return std::nullopt;
+  return data->As<int64_t>()[0];
+}
+
+// SoftmaxCrossEntropyLossInternal(scores, labels, weight, ignore_index) and its gradient (dloss,
+// log probabilities, labels, weight, ignore_index): as the operators that have the ignored class as
+// an attribute. An output type of another precision than the scores' stays unserved.
+void NameInternalLosses(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    const bool loss = IsMicrosoft(node, "SoftmaxCrossEntropyLossInternal");
+    if (!loss && !IsMicrosoft(node, "SoftmaxCrossEntropyLossInternalGrad")) continue;
+    const size_t ignored_at = loss ? 3 : 4;
+    if (node.inputs.size() > ignored_at) {
+      const std::optional<int64_t> ignored = KnownInt(graph, node.inputs[ignored_at]);
+      if (!ignored) continue;
+      node.attributes["ignore_index"] = *ignored;
+      node.inputs.resize(ignored_at);
+      while (node.inputs.back() == kNoValue) node.inputs.pop_back();
+    }
+    node.attributes.erase("output_type");
+    node.op_type = loss ? "SoftmaxCrossEntropyLoss" : "SoftmaxCrossEntropyLossGrad";
+    if (loss) node.domain.clear();
+  }
+}
+
 }  // namespace
 
 void AdaptTrainingGraph(Graph& graph, ValueNames& names, std::vector<std::string>& warnings) {
+  NameInternalLosses(graph);
   AddLosses(graph, names, warnings);
   ReturnAccumulators(graph, names, warnings);
 }

@@ -10,10 +10,12 @@
 
 namespace onnx_memplan {
 
-// Rewrites them, a line in `warnings` for each kind of rewriting:
+// Rewrites them, with a line in `warnings` where the meaning is guessed or the interface changes:
 // - Deeploy: SoftmaxCrossEntropyLoss whose only output is what ONNX has as the second, the log
 //   probabilities, read by com.microsoft's SoftmaxCrossEntropyLossGrad without a gradient of the
 //   loss. It gets the loss as another output.
+// - ONNX Runtime: SoftmaxCrossEntropyLossInternal and its gradient, with the ignored class as an
+//   operand, are SoftmaxCrossEntropyLoss and its gradient.
 // - ONNX Runtime's on-device training: InPlaceAccumulatorV2, which writes over its input, a graph
 //   input. What it writes becomes an additional graph output, "NAME.updated".
 void AdaptTrainingGraph(Graph& graph, ValueNames& names, std::vector<std::string>& warnings);

@@ -16,10 +16,8 @@ namespace onnx_memplan {
 namespace {
 
 absl::Status CheckFloat(const NodeContext& node) {
-  if (node.InputDType(0) == DType::kFloat || node.InputDType(0) == DType::kDouble) {
-    return absl::OkStatus();
-  }
-  return node.Unsupported("gradients are computed in float or double");
+  if (IsFloatingPoint(node.InputDType(0))) return absl::OkStatus();
+  return node.Invalid("gradients are of floating point");
 }
 
 // ---- dX = dY * f'(saved)

@@ -142,8 +142,11 @@ absl::StatusOr<std::vector<TensorType>> InferLayerGrad(const NodeContext& node) 
   if (node.num_inputs() < 5 && node.InputType(3) != node.InputType(2)) {
     return node.Invalid("without statistics, input 3 must be the bias, of the scale's type");
   }
+  // Those of 16-bit tensors are kept in float.
+  const DType dtype = node.InputDType(0);
+  const DType kept = DTypeBytes(dtype) == 2 ? DType::kFloat : dtype;
   for (int32_t i = 3; node.num_inputs() == 5 && i < 5; ++i) {
-    if (!node.HasInput(i) || node.InputDType(i) != node.InputDType(0) ||
+    if (!node.HasInput(i) || (node.InputDType(i) != dtype && node.InputDType(i) != kept) ||
         node.InputType(i).NumElements() != outer) {
       return node.Invalid(absl::StrCat("input ", i, " must have ", outer, " elements of X's type"));
     }

@@ -56,6 +56,7 @@ class Inferrer {
     if (!AllInputsTyped(node)) return VisitUntyped(std::move(node));
     absl::StatusOr<std::vector<TensorType>> types = InferTypes(graph_, node);
     if (!types.ok()) {
+      if (IsDeclared(node)) return graph_.nodes.push_back(std::move(node));
       const absl::Status fault = Explain(node, types.status());
       return Fail(std::move(node), fault);
     }
@@ -73,6 +74,13 @@ class Inferrer {
       return;
     }
     graph_.nodes.push_back(std::move(node));
+  }
+
+  // An operator that has no definition, but the file says the types of its outputs.
+  bool IsDeclared(const Node& node) {
+    return FindOp(node.op_type, node.domain) == nullptr &&
+           std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId id) { return id == kNoValue || At(id).type.has_value(); });
   }
 
   // An If is served only by putting a branch in its place.

@@ -25,6 +25,9 @@ struct FoldOptions {
 // of an If whose condition is known in its place. The graph's inputs and outputs stay; an output
 // may become a constant. May be run again after the graph was changed.
 //
+// An operator without a definition is no error when its outputs have types already
+// (LoadOptions::keep_declared_types): they stay.
+//
 // Errors of the operators' rules are collected over the whole graph: when there are several, one
 // status lists each operator with its nodes and reasons. Unimplemented when an operator, an element
 // type or an attribute is not supported, else the code of the first error.

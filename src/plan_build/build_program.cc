@@ -5,6 +5,7 @@
 #include "plan/peak_estimate.h"
 #include "plan_build/memory_layout.h"
 #include "plan_build/program.h"
+#include "plan_build/recomputed_wait.h"
 #include "plan_build/states.h"
 #include "support/check.h"
 #include "support/status_macros.h"
@@ -25,7 +26,10 @@ class ProblemBuilder {
         options_(options),
         aliases_(aliases),
         lowerings_(lowerings),
-        layout_(layout) {}
+        layout_(layout),
+        recomputed_waits_(options.recompute_late
+                              ? RecomputedWaits(graph)
+                              : std::vector<std::vector<ValueId>>(graph.nodes.size())) {}
 
   void Build() {
     storage_of_root_.assign(graph_.values.size(), -1);
@@ -86,6 +90,9 @@ class ProblemBuilder {
     for (ValueId input : node.inputs) {
       if (input == kNoValue) continue;
       waits_for.insert(ready_[Index(input)].begin(), ready_[Index(input)].end());
+    }
+    for (ValueId value : recomputed_waits_[n]) {
+      waits_for.insert(ready_[Index(value)].begin(), ready_[Index(value)].end());
     }
     std::vector<int32_t> ready(waits_for.begin(), waits_for.end());
     if (layout_.runs[n]) {
@@ -189,6 +196,7 @@ class ProblemBuilder {
   const std::vector<std::vector<Alias>>& aliases_;
   const std::vector<Lowering>& lowerings_;
   const MemoryLayout& layout_;
+  const std::vector<std::vector<ValueId>> recomputed_waits_;  // by node
   PlanProblem problem_;
   std::vector<Location> locations_;
   std::vector<int32_t> task_nodes_;
@@ -198,27 +206,56 @@ class ProblemBuilder {
   std::vector<std::vector<int32_t>> state_readers_;  // by state: the tasks that read it so far
 };
 
+// What stands in the way of code, of all nodes.
+class LoweringFailures {
+ public:
+  void Add(absl::StatusCode code, std::string_view message) {
+    if (count_++ == 0) code_ = code;
+    if (count_ <= kMaxShown) {
+      absl::StrAppend(&text_, "\n  ", absl::string_view(message.data(), message.size()));
+    }
+  }
+
+  absl::Status ToStatus() const {
+    if (count_ == 0) return absl::OkStatus();
+    std::string text = absl::StrCat("no code can be generated for ", count_,
+                                    count_ == 1 ? " node:" : " nodes:", text_);
+    if (count_ > kMaxShown) absl::StrAppend(&text, "\n  and ", count_ - kMaxShown, " more");
+    return absl::Status(code_, text);
+  }
+
+ private:
+  static constexpr int64_t kMaxShown = 20;
+  int64_t count_ = 0;
+  absl::StatusCode code_ = absl::StatusCode::kOk;
+  std::string text_;
+};
+
+// A node's step, once it is lowered.
+struct LoweredNode {
+  bool done = false;
+  std::string missing_kernel;
+};
+
 // Lowers the nodes for which `needed` is set; all failures in one message.
-absl::Status LowerNodes(const Graph& graph, const Target& target, const std::vector<bool>& needed,
-                        std::vector<Lowering>& lowerings, std::vector<bool>& lowered) {
-  std::string failures;
-  int64_t failed = 0;
-  absl::StatusCode code = absl::StatusCode::kOk;
+absl::Status LowerNodes(const Graph& graph, const Target& target, const BuildOptions& options,
+                        const std::vector<bool>& needed, std::vector<Lowering>& lowerings,
+                        std::vector<LoweredNode>& lowered) {
+  LoweringFailures failures;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (!needed[n] || lowered[n]) continue;
+    if (!needed[n] || lowered[n].done) continue;
     absl::StatusOr<Lowering> lowering = LowerNode(graph, graph.nodes[n], target);
+    const std::string message(lowering.status().message());
     if (lowering.ok()) {
       lowerings[n] = *std::move(lowering);
-      lowered[n] = true;
-      continue;
+    } else if (options.allow_missing_kernels && absl::IsUnimplemented(lowering.status())) {
+      lowered[n].missing_kernel = message;
+    } else {
+      failures.Add(lowering.status().code(), message);
     }
-    if (failed++ == 0) code = lowering.status().code();
-    if (failed <= 20) absl::StrAppend(&failures, "\n  ", lowering.status().message());
+    lowered[n].done = true;
   }
-  if (failed == 0) return absl::OkStatus();
-  if (failed > 20) absl::StrAppend(&failures, "\n  and ", failed - 20, " more");
-  return absl::Status(code, absl::StrCat("no code can be generated for ", failed,
-                                         failed == 1 ? " node:" : " nodes:", failures));
+  return failures.ToStatus();
 }
 
 // Which concatenations to make in place. Each saves a copy and the time when both its parts and the
@@ -294,16 +331,25 @@ absl::Status PrepareStates(Graph& graph) {
 
 }  // namespace
 
+absl::Status CheckKernels(const Program& program) {
+  LoweringFailures failures;
+  for (const ProgramStep& step : program.steps) {
+    if (step.missing_kernel.empty()) continue;
+    failures.Add(absl::StatusCode::kUnimplemented, step.missing_kernel);
+  }
+  return failures.ToStatus();
+}
+
 absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
                                      const BuildOptions& options) {
   if (!graph.states.empty()) RETURN_IF_ERROR(PrepareStates(graph));
   const std::vector<std::vector<Alias>> aliases = CollectAliases(graph);
   std::vector<Lowering> lowerings(graph.nodes.size());
-  std::vector<bool> lowered(graph.nodes.size(), false);
+  std::vector<LoweredNode> lowered(graph.nodes.size());
   // Whatever is allowed later, a node that runs when no part is made in place may be asked for.
   const std::vector<bool> no_parts(graph.nodes.size(), false);
-  RETURN_IF_ERROR(LowerNodes(graph, target, MakeMemoryLayout(graph, aliases, no_parts).runs,
-                             lowerings, lowered));
+  RETURN_IF_ERROR(LowerNodes(graph, target, options,
+                             MakeMemoryLayout(graph, aliases, no_parts).runs, lowerings, lowered));
   const std::vector<bool> parts =
       ConcatChooser(graph, target, options, aliases, lowerings).Choose();
   const MemoryLayout layout = MakeMemoryLayout(graph, aliases, parts);
@@ -313,8 +359,9 @@ absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
   Program program;
   program.target = target;
   for (int32_t node : builder.task_nodes()) {
-    MEMPLAN_CHECK(lowered[Index(node)]);
-    program.steps.push_back({node, std::move(lowerings[Index(node)])});
+    MEMPLAN_CHECK(lowered[Index(node)].done);
+    program.steps.push_back(
+        {node, std::move(lowerings[Index(node)]), std::move(lowered[Index(node)].missing_kernel)});
   }
   program.problem = builder.TakeProblem();
   program.locations = builder.TakeLocations();

@@ -4,6 +4,7 @@
 #define ONNX_MEMPLAN_PLAN_BUILD_PROGRAM_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,8 @@ struct Location {
 struct ProgramStep {
   int32_t node = 0;  // index into Program::graph.nodes
   Lowering lowering;
+  // Why there is no code for the node; empty: there is.
+  std::string missing_kernel = {};
 };
 
 struct Program {
@@ -50,7 +53,16 @@ struct BuildOptions {
   // Graph inputs and outputs live in the arena (live_in and live_out storages) and not in buffers
   // of the caller.
   bool io_in_arena = false;
+  // Values that are computed again wait until their first reader could run (RecomputedWaits). Less
+  // to search, and orders that are ruled out may be better.
+  bool recompute_late = true;
+  // A node for which no code can be generated is a step without calls and scratch, so that the
+  // memory can be planned and reported nevertheless.
+  bool allow_missing_kernels = false;
 };
+
+// OK, or Unimplemented with all the steps that have no kernel.
+absl::Status CheckKernels(const Program& program);
 
 // Lowers every node, merges views, and sets up the planning problem with in-place offers and
 // scratch. Concatenations are made in place where that lowers the peak that an order can be
@@ -61,7 +73,8 @@ struct BuildOptions {
 // the old one, after all other readers of that, and nodes are reordered where program order is
 // another. A graph output that is a state is copied.
 //
-// Errors: those of lowering, all nodes that cannot be lowered in one message; InvalidArgument for a
+// Errors: those of lowering, all nodes that cannot be lowered in one message (with
+// allow_missing_kernels: save Unimplemented); InvalidArgument for a
 // state that cannot be updated in place, naming the node.
 absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
                                      const BuildOptions& options);

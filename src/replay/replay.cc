@@ -195,6 +195,7 @@ absl::StatusOr<std::vector<Tensor>> Replay(const Program& program, const Plan& p
                                                      inputs[i].type().ToString()));
     }
   }
+  RETURN_IF_ERROR(CheckKernels(program));
   if (options.states != nullptr) RETURN_IF_ERROR(CheckStates(program.graph, *options.states));
   MEMPLAN_CHECK(plan.order.size() == program.steps.size());
   return Replayer(program, plan, inputs, options).Run();

@@ -24,7 +24,8 @@ struct ReplayOptions {
 };
 
 // `inputs` in the order of graph.inputs. The outputs in the order of graph.outputs.
-// InvalidArgument when an input or a state has another type than the graph says.
+// InvalidArgument when an input or a state has another type than the graph says; Unimplemented when
+// a step has no kernel.
 absl::StatusOr<std::vector<Tensor>> Replay(const Program& program, const Plan& plan,
                                            std::span<const Tensor> inputs,
                                            const ReplayOptions& options);

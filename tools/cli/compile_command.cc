@@ -170,6 +170,7 @@ absl::Status RunCompile(const CompileArguments& arguments) {
   ASSIGN_OR_RETURN(CompileOptions options,
                    MakeCompileOptions(arguments.model, arguments.planner, arguments.output));
   options.io_in_arena = arguments.io == "arena";
+  options.allow_missing_kernels = arguments.emit.empty();
   ASSIGN_OR_RETURN(options.train, MakeTrainOptions(arguments.train));
   if (!arguments.arena_limit.empty()) {
     ASSIGN_OR_RETURN(options.arena_limit_bytes, ParseBytes(arguments.arena_limit));
