@@ -302,10 +302,14 @@ Lowering LowerDepthwise(const NodeContext& node, const Target& target,
                             lanes);
 }
 
-// Whether a depthwise transposed convolution is a depthwise convolution with its taps reversed.
+// Whether a depthwise transposed convolution is a depthwise convolution with its taps reversed. Not
+// where planes are so small that reversed weights, in scratch, would be a large part of the arena.
 bool IsReversedDepthwise(const kernels::ConvTransposeParams& p) {
-  bool reversed = p.in_channels == 1 && p.out_channels == 1 && p.in_size[0] == 1 &&
-                  p.out_size[0] == 1 && p.taps[0] == 1;
+  constexpr int64_t kLargestShare = 8;
+  bool reversed =
+      p.in_channels == 1 && p.out_channels == 1 && p.in_size[0] == 1 && p.out_size[0] == 1 &&
+      p.taps[0] == 1 &&
+      kLargestShare * kernels::Volume(p.taps) <= int64_t{p.batch} * kernels::Volume(p.out_size);
   for (int i = 0; i < 3; ++i) {
     reversed = reversed && p.stride[i] == 1 && p.padding[i] <= (p.taps[i] - 1) * p.dilation[i];
   }
