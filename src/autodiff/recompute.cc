@@ -1,6 +1,7 @@
 #include "autodiff/recompute.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/op_def.h"
+#include "ops/recomputed.h"
 #include "support/check.h"
 
 namespace onnx_memplan {
@@ -187,8 +189,7 @@ ValueId Renamed(const Renaming& renaming, ValueId id) {
   return id;
 }
 
-// Appends copies of the chain's nodes; returns the new name of each value that they make. The
-// attribute tells a copy from its original, which it would otherwise be merged with again.
+// Appends copies of the chain's nodes; returns the new name of each value that they make.
 Renaming CopyChain(const Chain& chain, int64_t mark, std::vector<Node>& copies, Graph& graph) {
   Renaming renaming;
   for (int32_t n : chain.nodes) {
@@ -199,7 +200,7 @@ Renaming CopyChain(const Chain& chain, int64_t mark, std::vector<Node>& copies, 
     copy.outputs = {graph.AddValue(name, graph.values[Index(output)].type)};
     renaming.emplace_back(output, copy.outputs[0]);
     copy.name = absl::StrCat(graph.NodeName(graph.nodes[Index(n)]), "/recomputed");
-    copy.attributes["onnx_memplan_recomputed"] = mark;
+    copy.attributes[kRecomputedAttribute] = mark;
     copies.push_back(std::move(copy));
   }
   return renaming;
@@ -218,12 +219,16 @@ RecomputeResult Recompute(size_t forward_nodes, const RecomputeLimits& limits, c
   const std::vector<Chain> chains = chooser.Choose(budget);
   result.extra_work = Chooser::OwnWork(chains);
 
-  std::vector<Node> copies;
+  // Copies of chain c; empty where another chain passes its value.
+  std::vector<std::vector<Node>> copies(chains.size());
   std::vector<Renaming> renamings(chains.size());
   for (size_t c = 0; c < chains.size(); ++c) {
     if (Chooser::PassedBy(chains, c) >= 0) continue;
-    renamings[c] = CopyChain(chains[c], static_cast<int64_t>(c), copies, graph);
+    renamings[c] = CopyChain(chains[c], static_cast<int64_t>(c), copies[c], graph);
   }
+  // By node of the backward pass: the chains that it is the first to read.
+  std::map<size_t, std::vector<size_t>> before;
+  std::vector<size_t> first_reader(chains.size(), graph.nodes.size());
   for (size_t c = 0; c < chains.size(); ++c) {
     // The chain that passes a value may itself be passed by another one.
     size_t runs = c;
@@ -233,14 +238,22 @@ RecomputeResult Recompute(size_t forward_nodes, const RecomputeLimits& limits, c
     MEMPLAN_CHECK_MSG(again != value, graph.values[Index(value)].name);
     for (size_t n = forward_nodes; n < graph.nodes.size(); ++n) {
       std::vector<ValueId>& inputs = graph.nodes[n].inputs;
+      if (std::find(inputs.begin(), inputs.end(), value) == inputs.end()) continue;
       std::replace(inputs.begin(), inputs.end(), value, again);
+      first_reader[runs] = std::min(first_reader[runs], n);
     }
     ++result.values;
     result.saved_bytes += chooser.Bytes(value);
   }
-  // Right behind the forward pass, before all readers; the planner puts them where they belong.
-  graph.nodes.insert(graph.nodes.begin() + static_cast<ptrdiff_t>(forward_nodes), copies.begin(),
-                     copies.end());
+  for (size_t c = 0; c < chains.size(); ++c) {
+    if (!copies[c].empty()) before[first_reader[c]].push_back(c);
+  }
+  std::vector<Node> nodes;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (size_t c : before[n]) nodes.insert(nodes.end(), copies[c].begin(), copies[c].end());
+    nodes.push_back(std::move(graph.nodes[n]));
+  }
+  graph.nodes = std::move(nodes);
   return result;
 }
 

@@ -91,32 +91,42 @@ ReportSavings SavingsOf(const Entry& entry) {
   return savings;
 }
 
+ReportModel ReportModelOf(const CompiledModel::Impl& impl) {
+  return {.name = impl.main().program.graph.name,
+          .sha256 = impl.info.sha256,
+          .producer = impl.info.producer,
+          .ir_version = impl.info.ir_version,
+          .opset = MainOpset(impl.info)};
+}
+
+ReportEntry ReportEntryOf(const Entry& entry) {
+  return {.name = entry.name,
+          .program = &entry.program,
+          .plan = &entry.plan,
+          .planning_seconds = std::nullopt,
+          .savings = SavingsOf(entry)};
+}
+
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {
-  ReportModel model = {.name = impl.main().program.graph.name,
-                       .sha256 = impl.info.sha256,
-                       .producer = impl.info.producer,
-                       .ir_version = impl.info.ir_version,
-                       .opset = MainOpset(impl.info)};
   std::vector<ReportEntry> entries;
   for (const Entry& entry : impl.entries) {
-    entries.push_back({.name = entry.name,
-                       .program = &entry.program,
-                       .plan = &entry.plan,
-                       .planning_seconds = std::nullopt,
-                       .savings = SavingsOf(entry)});
+    entries.push_back(ReportEntryOf(entry));
     if (!reproducible) entries.back().planning_seconds = entry.planning_seconds;
   }
-  MemoryReport report = MakeReport(entries, std::move(model), impl.planner);
+  MemoryReport report = MakeReport(entries, ReportModelOf(impl), impl.planner);
   report.weights_bytes = EmittedWeightsBytes(EntryPointsOf(impl));
   return report;
 }
 
-// What the limit misses, and who is to blame.
-absl::Status TooLarge(const CompiledModel::Impl& impl, int64_t limit_bytes) {
-  const MemoryReport report = ReportOf(impl, /*reproducible=*/true);
+// What the limit misses in `entry`, and who is to blame.
+absl::Status TooLarge(const CompiledModel::Impl& impl, const Entry& entry, int64_t limit_bytes) {
+  const ReportEntry entries[] = {ReportEntryOf(entry)};
+  const MemoryReport report = MakeReport(entries, ReportModelOf(impl), impl.planner);
   std::string text = absl::StrCat(
-      "the arena needs ", report.arena_bytes, " bytes, ", report.arena_bytes - limit_bytes,
-      " more than the limit of ", limit_bytes,
+      "the arena ",
+      impl.entries.size() > 1 ? absl::StrCat("of '", entry.name, "' ") : std::string(), "needs ",
+      report.arena_bytes, " bytes, ", report.arena_bytes - limit_bytes, " more than the limit of ",
+      limit_bytes,
       report.lower_bound_bytes > limit_bytes
           ? absl::StrCat(", and no order or placement fits (lower bound ", report.lower_bound_bytes,
                          ")")
@@ -243,8 +253,10 @@ absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptio
                      MakeEntry("run", std::move(model.graph), target, *planner, options));
     impl->entries.push_back(std::move(entry));
   }
-  if (options.arena_limit_bytes && impl->main().plan.arena_bytes > *options.arena_limit_bytes) {
-    return TooLarge(*impl, *options.arena_limit_bytes);
+  for (const Entry& entry : impl->entries) {  // they share one arena
+    if (options.arena_limit_bytes && entry.plan.arena_bytes > *options.arena_limit_bytes) {
+      return TooLarge(*impl, entry, *options.arena_limit_bytes);
+    }
   }
   return CompiledModel(std::move(impl));
 }

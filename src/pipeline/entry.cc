@@ -25,7 +25,7 @@ class BackwardPlanner {
       : target_(target), planner_(planner), options_(options) {}
 
   absl::StatusOr<Entry> Plan(const std::string& name, const BackwardGraph& backward) const {
-    ASSIGN_OR_RETURN(Entry best, Try(name, backward, {}));
+    ASSIGN_OR_RETURN(Entry best, Try(name, backward, {}, /*late=*/true));
     const double allowed = options_.train->recompute;
     if (allowed > 0) RETURN_IF_ERROR(KeepSmaller(name, backward, allowed, best));
     constexpr double kShares[] = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1};
@@ -33,22 +33,29 @@ class BackwardPlanner {
       if (Fits(best) || share > options_.train->recompute_for_limit) break;
       RETURN_IF_ERROR(KeepSmaller(name, backward, share, best));
     }
+    if (!best.plan.proven_optimal) RETURN_IF_ERROR(PlanAgain(best));
     return best;
   }
 
  private:
+  // Wall-clock limit while variants are compared.
+  static constexpr double kTrialSeconds = 1.5;
+
   bool Fits(const Entry& entry) const {
     return !options_.arena_limit_bytes || entry.plan.arena_bytes <= *options_.arena_limit_bytes;
   }
 
   absl::StatusOr<Entry> Try(const std::string& name, const BackwardGraph& backward,
-                            const RecomputeLimits& limits) const {
+                            const RecomputeLimits& limits, bool late) const {
     Graph graph = backward.graph;
     RecomputeResult recomputed;
     if (limits.extra_work > 0) {
       recomputed = Recompute(backward.forward_nodes, limits, target_, graph);
     }
-    ASSIGN_OR_RETURN(Entry entry, MakeEntry(name, std::move(graph), target_, planner_, options_));
+    CompileOptions options = options_;
+    options.budget.time_limit_seconds = std::min(options.budget.time_limit_seconds, kTrialSeconds);
+    ASSIGN_OR_RETURN(Entry entry,
+                     MakeEntry(name, std::move(graph), target_, planner_, options, late));
     entry.recomputed = recomputed;
     return entry;
   }
@@ -56,8 +63,24 @@ class BackwardPlanner {
   absl::Status KeepSmaller(const std::string& name, const BackwardGraph& backward, double share,
                            Entry& best) const {
     for (size_t longest_chain : {size_t{3}, size_t{6}, size_t{16}}) {
-      ASSIGN_OR_RETURN(Entry entry, Try(name, backward, {share, longest_chain}));
-      if (entry.plan.arena_bytes < best.plan.arena_bytes) best = std::move(entry);
+      for (bool late : {true, false}) {
+        ASSIGN_OR_RETURN(Entry entry, Try(name, backward, {share, longest_chain}, late));
+        if (entry.plan.arena_bytes < best.plan.arena_bytes) best = std::move(entry);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // With all the time that there is.
+  absl::Status PlanAgain(Entry& entry) const {
+    const auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<onnx_memplan::Plan> plan = planner_.Run(entry.program.problem, options_.budget);
+    RETURN_IF_ERROR(plan.status());
+    entry.planning_seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (plan->arena_bytes < entry.plan.arena_bytes ||
+        (plan->arena_bytes == entry.plan.arena_bytes && plan->proven_optimal)) {
+      entry.plan = *std::move(plan);
     }
     return absl::OkStatus();
   }
@@ -70,13 +93,15 @@ class BackwardPlanner {
 }  // namespace
 
 absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
-                                const Planner& planner, const CompileOptions& options) {
+                                const Planner& planner, const CompileOptions& options,
+                                bool recompute_late) {
   Entry entry;
   entry.name = std::move(name);
   ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, graph));
   ASSIGN_OR_RETURN(entry.program,
                    BuildProgram(std::move(graph), target,
                                 {.io_in_arena = options.io_in_arena,
+                                 .recompute_late = recompute_late,
                                  .allow_missing_kernels = options.allow_missing_kernels}));
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));

@@ -25,8 +25,10 @@ struct Entry {
   RecomputeResult recomputed;
 };
 
+// `recompute_late`: see BuildOptions.
 absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
-                                const Planner& planner, const CompileOptions& options);
+                                const Planner& planner, const CompileOptions& options,
+                                bool recompute_late = true);
 
 // "train_step", "infer" and, when asked for, "gradients". Values are computed again where that
 // makes the arena smaller: see TrainOptions::recompute and recompute_for_limit.
