@@ -36,14 +36,16 @@ Json PortsJson(const std::vector<ReportPort>& ports) {
 }
 
 Json StepJson(const ReportStep& step) {
-  return {{"index", step.index},
-          {"op", step.op},
-          {"name", step.name},
-          {"kernel", step.kernel},
-          {"live_bytes", step.live_bytes},
-          {"scratch_bytes", step.scratch_bytes},
-          {"scratch_offset", OrNull(step.scratch_offset)},
-          {"macs", step.macs}};
+  Json json = {{"index", step.index},
+               {"op", step.op},
+               {"name", step.name},
+               {"kernel", step.kernel},
+               {"live_bytes", step.live_bytes},
+               {"scratch_bytes", step.scratch_bytes},
+               {"scratch_offset", OrNull(step.scratch_offset)},
+               {"macs", step.macs}};
+  if (!step.missing_kernel.empty()) json["missing_kernel"] = step.missing_kernel;
+  return json;
 }
 
 Json StateJson(const ReportState& state) {

@@ -63,6 +63,7 @@ class ReportMaker {
           absl::StrAppend(&step.kernel, step.kernel.empty() ? "" : "; ", call.name);
         }
       }
+      step.missing_kernel = program_step.missing_kernel;
       step.live_bytes = live[i];
       step.scratch_bytes = program_step.lowering.scratch_bytes;
       if (step.scratch_bytes > 0) step.scratch_offset = plan_.scratch_offsets[Index(task)];

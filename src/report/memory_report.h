@@ -44,6 +44,8 @@ struct ReportStep {
   std::string op;    // operator type, with "+Relu" and the like for what is fused
   std::string name;  // the node's
   std::string kernel;
+  // Why there is no code for it; empty: there is. Its scratch and work then count as 0.
+  std::string missing_kernel;
   int64_t live_bytes = 0;  // storages that must be kept in this step, and its scratch
   int64_t scratch_bytes = 0;
   std::optional<int64_t> scratch_offset;

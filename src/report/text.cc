@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -77,7 +78,8 @@ void AppendSteps(const MemoryReport& report, std::string* text) {
     absl::StrAppendFormat(text, "%5d %14s %12s %14s  %-22s %s%s\n", step.index,
                           Grouped(step.live_bytes), Grouped(step.scratch_bytes), Grouped(step.macs),
                           Shortened(step.op, 22), Shortened(step.name, 40),
-                          step.index == report.peak_step ? "  <- peak" : "");
+                          absl::StrCat(step.missing_kernel.empty() ? "" : "  (no kernel)",
+                                       step.index == report.peak_step ? "  <- peak" : ""));
   }
 }
 
@@ -111,6 +113,23 @@ void AppendSavings(const ReportSavings& savings, std::string* text) {
   }
 }
 
+// Operators that no code can be generated for.
+void AppendMissingKernels(const MemoryReport& report, std::string* text) {
+  std::map<std::string, int64_t> missing;
+  int64_t steps = 0;
+  for (const ReportStep& step : report.steps) {
+    if (step.missing_kernel.empty()) continue;
+    ++missing[step.op];
+    ++steps;
+  }
+  if (steps == 0) return;
+  absl::StrAppendFormat(text, "  no kernel  %14s    of the steps: planned only;", Grouped(steps));
+  for (const auto& [op, count] : missing) {
+    absl::StrAppendFormat(text, "%s %d %s", op == missing.begin()->first ? "" : ",", count, op);
+  }
+  absl::StrAppend(text, "\n");
+}
+
 }  // namespace
 
 std::string RenderText(const MemoryReport& report, bool all_steps) {
@@ -127,6 +146,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
                         Grouped(report.input_bytes()), Grouped(report.output_bytes()),
                         Grouped(report.macs));
   if (!report.entry_points.empty()) AppendSavings(report.entry_points.front().savings, &text);
+  AppendMissingKernels(report, &text);
   absl::StrAppendFormat(&text, "  stack   <= %14s B\n", Grouped(kStackBoundBytes));
   absl::StrAppendFormat(&text, "  planner    %s: %s", report.planner, report.method);
   if (report.planning_seconds) absl::StrAppendFormat(&text, ", %.3f s", *report.planning_seconds);

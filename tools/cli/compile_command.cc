@@ -181,6 +181,10 @@ absl::Status RunCompile(const CompileArguments& arguments) {
       std::fprintf(stderr, "warning: %s\n", warning.c_str());
     }
   }
+  if (const absl::Status kernels = model.CheckKernels(); !arguments.output.quiet && !kernels.ok()) {
+    const std::string message(kernels.message());
+    std::fprintf(stderr, "warning: planned only: %s\n", message.c_str());
+  }
   if (arguments.output.verbose) PrintPassRuns(model);
 
   std::vector<OutputFile> files;
