@@ -29,10 +29,11 @@ class Differentiator {
     MarkWanted(with_respect_to);
     gradients_.assign(graph_.values.size(), kNoValue);
     const TensorType type = *graph_.values[Index(loss)].type;
-    if (type.NumElements() != 1) {
+    const bool has_one = type.dtype == DType::kFloat || type.dtype == DType::kDouble;
+    if (type.NumElements() != 1 || !has_one) {
       return absl::InvalidArgumentError(absl::StrCat("the loss '", graph_.values[Index(loss)].name,
                                                      "' is ", type.ToString(),
-                                                     "; gradients are of one number"));
+                                                     "; gradients are of one float or double"));
     }
     AddGradient(loss, AddOne(type));
     for (size_t n = forward_nodes_; n-- > 0;) RETURN_IF_ERROR(Visit(n));

@@ -66,15 +66,30 @@ class LossAppender {
                                                    " and no loss; choose one with --loss"));
   }
 
-  // The input of the node of this type that makes `value`, or `value` itself.
-  ValueId Before(ValueId value, const char* type) const {
+  // The node of this type that makes `value`, or null.
+  const Node* MakerOf(ValueId value, const char* type) const {
     for (const Node& node : graph_.nodes) {
-      if (node.Is(type) && !node.outputs.empty() && node.outputs[0] == value) return node.inputs[0];
+      if (node.Is(type) && !node.outputs.empty() && node.outputs[0] == value) return &node;
     }
-    return value;
+    return nullptr;
   }
-  ValueId BeforeSoftmax(ValueId value) const { return Before(value, "Softmax"); }
-  ValueId BeforeSigmoid(ValueId value) const { return Before(value, "Sigmoid"); }
+  // A Softmax over anything but the classes is part of the model.
+  ValueId BeforeSoftmax(ValueId value) const {
+    const Node* softmax = MakerOf(value, "Softmax");
+    if (softmax == nullptr) return value;
+    const auto it = softmax->attributes.find("axis");
+    const auto* axis =
+        it == softmax->attributes.end() ? nullptr : std::get_if<int64_t>(&it->second);
+    const int64_t rank = TypeOf(value).rank();
+    const auto from_front = [rank](int64_t a) { return a < 0 ? a + rank : a; };
+    const bool over_classes =
+        from_front(axis == nullptr ? -1 : *axis) == from_front(options_.class_axis);
+    return over_classes ? softmax->inputs[0] : value;
+  }
+  ValueId BeforeSigmoid(ValueId value) const {
+    const Node* sigmoid = MakerOf(value, "Sigmoid");
+    return sigmoid == nullptr ? value : sigmoid->inputs[0];
+  }
 
   ValueId AddTarget(const TensorType& type) {
     const ValueId target = graph_.AddValue(graph_.UniqueValueName(kTarget), type);

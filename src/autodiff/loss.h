@@ -12,8 +12,9 @@ namespace onnx_memplan {
 inline constexpr char kTarget[] = "target";
 
 // Adds the input kTarget and the nodes of the loss; the graph's only output is the loss, a scalar,
-// afterwards. Cross-entropy of an output that ends in Softmax takes the scores before it.
-// InvalidArgument when the output is not there or its shape does not fit the loss.
+// afterwards. Cross-entropy of an output that ends in a Softmax over the classes takes the scores
+// before it, and BCE with logits those before a Sigmoid. InvalidArgument when the output is not
+// there or its shape does not fit the loss.
 absl::StatusOr<ValueId> AppendLoss(const TrainOptions& options, Graph& graph);
 
 }  // namespace onnx_memplan

@@ -1,5 +1,6 @@
 #include "autodiff/optimizer.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,10 @@ size_t Index(int32_t id) { return static_cast<size_t>(id); }
 
 absl::Status CheckOptions(const OptimizerOptions& options) {
   const auto fail = [](const char* what) { return absl::InvalidArgumentError(what); };
+  for (double number : {options.momentum, options.weight_decay, options.beta1, options.beta2,
+                        options.epsilon, options.clip_norm}) {
+    if (!std::isfinite(number)) return fail("the optimizer's numbers must be finite");
+  }
   if (options.momentum < 0) return fail("the momentum must not be negative");
   if (options.nesterov && options.momentum == 0) return fail("Nesterov needs a momentum");
   if (options.weight_decay < 0) return fail("the weight decay must not be negative");
@@ -33,7 +38,7 @@ class Updater {
   Updater(const OptimizerOptions& options, Graph& graph) : options_(options), graph_(graph) {}
 
   absl::Status Run(std::vector<ParameterGradient> gradients) {
-    rate_ = graph_.AddValue(kLearningRate, TensorType{DType::kFloat, {}});
+    rate_ = graph_.AddValue(graph_.UniqueValueName(kLearningRate), TensorType{DType::kFloat, {}});
     graph_.inputs.push_back(rate_);
     const bool uses_moments = options_.kind != OptimizerKind::kSgd;
     if (uses_moments || options_.accumulate_steps > 1) step_ = StepNumber(graph_);
@@ -59,7 +64,8 @@ class Updater {
     return node.outputs;
   }
 
-  ValueId AddState(const std::string& name, const TensorType& type) {
+  // `type` by value: adding a value moves the types.
+  ValueId AddState(const std::string& name, TensorType type) {
     std::byte* unused = nullptr;
     const ValueId id = graph_.AddValue(graph_.UniqueValueName(name), type);
     graph_.states.push_back({id, kNoValue, StateKind::kOptimizer, Tensor::Zeros(type, &unused)});

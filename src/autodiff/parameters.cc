@@ -139,9 +139,31 @@ void MakeState(ValueId id, StateKind kind, Graph& graph) {
   value.constant.reset();
 }
 
+constexpr size_t kMean = 3;
+constexpr size_t kVariance = 4;
+
+// Exporters store equal tensors once, and in a fresh model the scale and the running variance of
+// every BatchNormalization are ones. Each statistic gets a constant of its own.
+void GiveStatisticsConstantsOfTheirOwn(Graph& graph) {
+  std::vector<int32_t> uses(graph.values.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (ValueId input : node.inputs) {
+      if (input != kNoValue) ++uses[Index(input)];
+    }
+  }
+  for (Node& node : graph.nodes) {
+    if (!IsBatchNormalization(node)) continue;
+    for (size_t operand : {kMean, kVariance}) {
+      const size_t shared = Index(node.inputs[operand]);
+      if (uses[shared] < 2 || !graph.values[shared].constant) continue;
+      --uses[shared];
+      const std::string name = graph.UniqueValueName(graph.values[shared].name);
+      node.inputs[operand] = graph.AddConstant(name, *graph.values[shared].constant);
+    }
+  }
+}
+
 absl::Status MakeStatistics(const TrainOptions& options, Graph& graph) {
-  constexpr size_t kMean = 3;
-  constexpr size_t kVariance = 4;
   for (const Node& node : graph.nodes) {
     if (!TrainsStatistics(options, node)) continue;
     for (size_t operand : {kMean, kVariance}) {
@@ -197,6 +219,7 @@ bool TrainsStatistics(const TrainOptions& options, const Node& node) {
 
 absl::Status SelectParameters(const TrainOptions& options,
                               const std::vector<std::string>& initializers, Graph& graph) {
+  GiveStatisticsConstantsOfTheirOwn(graph);
   const Selector selector(options, initializers, graph);
   RETURN_IF_ERROR(CheckPatterns(options.trainable, "--trainable", selector, graph));
   RETURN_IF_ERROR(CheckPatterns(options.freeze, "--freeze", selector, graph));

@@ -17,7 +17,8 @@ bool MatchesGlob(std::string_view pattern, std::string_view text);
 
 // The constants among `initializers` that `options` says are trained become states of kind
 // kParameter, in the order of the values. The running statistics of each BatchNormalization that
-// trains (see TrainsStatistics) become states of kind kStatistic. InvalidArgument when a pattern
+// trains (see TrainsStatistics) become states of kind kStatistic; those that are stored once with
+// other tensors get constants of their own. InvalidArgument when a pattern
 // matches nothing, and when nothing is left to train (the message lists what there is).
 absl::Status SelectParameters(const TrainOptions& options,
                               const std::vector<std::string>& initializers, Graph& graph);

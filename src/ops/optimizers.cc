@@ -12,6 +12,8 @@
 
 #include "ops/optimizers.h"
 
+#include <array>
+#include <charconv>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,11 +22,24 @@
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
+namespace {
+
+// What the user wrote: the shortest decimal that gives this float.
+double ShortestDecimal(float value) {
+  std::array<char, 32> text;
+  const std::to_chars_result end = std::to_chars(text.data(), text.data() + text.size(), value);
+  double result = static_cast<double>(value);
+  std::from_chars(text.data(), end.ptr, result);
+  return result;
+}
+
+}  // namespace
+
 void SetOptimizerNumbers(const NodeContext& node, kernels::OptimizerParams* params) {
   // Attributes of ONNX are float; PyTorch's numbers are decimal, and Adam's corrections feel the
-  // difference. The shortest decimal that gives the float is what the user wrote.
-  params->beta1 = std::stod(absl::StrCat(node.Float("beta1", 0.9F)));
-  params->beta2 = std::stod(absl::StrCat(node.Float("beta2", 0.999F)));
+  // difference.
+  params->beta1 = ShortestDecimal(node.Float("beta1", 0.9F));
+  params->beta2 = ShortestDecimal(node.Float("beta2", 0.999F));
   params->momentum = node.Float("momentum", 0);
   params->weight_decay = node.Float("weight_decay", 0);
   params->epsilon = node.Float("epsilon", 1e-8F);
