@@ -102,18 +102,24 @@ inline void FindTaps(const GridSampleParams& p, T g, int32_t dim, SampleTaps<T>*
   }
 }
 
+// Those of a point, by dimension of the image.
+template <class T>
+inline void FindPointTaps(const GridSampleParams& p, const T* at, SampleTaps<T> (&taps)[3]) {
+  taps[0].count = 1;
+  taps[0].index[0] = 0;
+  taps[0].weight[0] = T(1);
+  FindTaps(p, at[0], p.in[2], &taps[2]);
+  FindTaps(p, at[1], p.in[1], &taps[1]);
+  if (p.rank == 3) FindTaps(p, at[2], p.in[0], &taps[0]);
+}
+
 template <class T>
 MEMPLAN_KERNEL void GridSample(const GridSampleParams& p, const T* x, const T* grid, T* y) {
   const int32_t plane = p.in[0] * p.in[1] * p.in[2];
   for (int32_t n = 0; n < p.batch; ++n) {
     for (int32_t q = 0; q < p.points; ++q) {
-      const T* at = grid + (n * p.points + q) * p.rank;
       SampleTaps<T> taps[3] = {};
-      taps[0].count = 1;
-      taps[0].weight[0] = T(1);
-      FindTaps(p, at[0], p.in[2], &taps[2]);
-      FindTaps(p, at[1], p.in[1], &taps[1]);
-      if (p.rank == 3) FindTaps(p, at[2], p.in[0], &taps[0]);
+      FindPointTaps(p, grid + (n * p.points + q) * p.rank, taps);
       for (int32_t c = 0; c < p.channels; ++c) {
         const T* image = x + (n * p.channels + c) * plane;
         T sum = T(0);
@@ -130,6 +136,35 @@ MEMPLAN_KERNEL void GridSample(const GridSampleParams& p, const T* x, const T* g
           }
         }
         y[(n * p.channels + c) * p.points + q] = sum;
+      }
+    }
+  }
+}
+
+// The gradient of x: each point's goes to the elements that it reads, with its weights in them.
+template <class T>
+MEMPLAN_KERNEL void GridSampleGrad(const GridSampleParams& p, const T* dy, const T* grid, T* dx) {
+  const int32_t plane = p.in[0] * p.in[1] * p.in[2];
+  for (int32_t i = 0; i < p.batch * p.channels * plane; ++i) dx[i] = T(0);
+  for (int32_t n = 0; n < p.batch; ++n) {
+    for (int32_t q = 0; q < p.points; ++q) {
+      SampleTaps<T> taps[3] = {};
+      FindPointTaps(p, grid + (n * p.points + q) * p.rank, taps);
+      for (int32_t c = 0; c < p.channels; ++c) {
+        T* image = dx + (n * p.channels + c) * plane;
+        const T gradient = dy[(n * p.channels + c) * p.points + q];
+        for (int32_t i = 0; i < taps[0].count; ++i) {
+          for (int32_t j = 0; j < taps[1].count; ++j) {
+            for (int32_t k = 0; k < taps[2].count; ++k) {
+              const int32_t z = taps[0].index[i];
+              const int32_t r = taps[1].index[j];
+              const int32_t s = taps[2].index[k];
+              if (z < 0 || r < 0 || s < 0) continue;
+              image[(z * p.in[1] + r) * p.in[2] + s] +=
+                  taps[0].weight[i] * taps[1].weight[j] * taps[2].weight[k] * gradient;
+            }
+          }
+        }
       }
     }
   }

@@ -75,7 +75,7 @@ absl::StatusOr<Lowering> LowerUnaryFloat(const NodeContext& node) {
   return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
-// com.microsoft FastGelu: Gelu by the tanh approximation of X or of X + bias.
+// Gelu by the tanh approximation.
 absl::StatusOr<Lowering> LowerFastGelu(const NodeContext& node, const Target& target) {
   if (node.HasInput(1)) {
     return LowerBinary<KERNEL_FUNCTOR(BiasGeluTanh), FloatTypes>(node, target);
@@ -117,6 +117,11 @@ absl::StatusOr<std::vector<TensorType>> InferUnidirectional(const NodeContext& n
     return node.Invalid("input 1 does not broadcast to the shape of input 0");
   }
   return types;
+}
+
+// com.microsoft FastGelu: Gelu by the tanh approximation of X or of X + bias.
+absl::StatusOr<std::vector<TensorType>> InferFastGelu(const NodeContext& node) {
+  return node.HasInput(1) ? InferUnidirectional(node) : rules::SameTypeAsInput(node);
 }
 
 // Sum, Max, Min, Mean: any number of operands. Operands 0 and 1 are combined into the output, then
@@ -404,8 +409,8 @@ extern const OpDef kMicrosoftFastGelu = {
     .domain = kMicrosoft,
     .min_inputs = 1,
     .max_inputs = 2,
-    .infer = InferUnidirectional,
-    .aliases = InPlaceUnbroadcast,
+    .infer = InferFastGelu,
+    .aliases = rules::InPlaceFirstInput,
     .lower = LowerFastGelu,
     .gradient = FastGeluGradient,
 };

@@ -61,26 +61,77 @@ absl::StatusOr<std::vector<TensorType>> InferGridSample(const NodeContext& node)
   return std::vector<TensorType>{{input.dtype, shape}};
 }
 
-absl::StatusOr<Lowering> LowerGridSample(const NodeContext& node, const Target&) {
-  RETURN_IF_ERROR(CheckCounts(node));
-  if (node.OutputType(0).NumElements() == 0) return Lowering();
-  const Shape& shape = node.InputShape(0);
-  const int64_t rank = node.InputType(0).rank() - 2;
+// For an image of `shape` that is sampled to `sampled`.
+absl::StatusOr<kernels::GridSampleParams> MakeGridSampleParams(const NodeContext& node,
+                                                               const Shape& shape,
+                                                               const Shape& sampled) {
+  const auto rank = static_cast<int64_t>(shape.size()) - 2;
   if (rank != 2 && rank != 3) return node.Unsupported("only images of 2 or 3 dimensions are");
   kernels::GridSampleParams params = {};
   ASSIGN_OR_RETURN(params.mode, SampleMode(node));
   ASSIGN_OR_RETURN(params.padding, SamplePadding(node));
-  ASSIGN_OR_RETURN(const int64_t points, ProductFrom(node, node.OutputShape(0), 2));
+  ASSIGN_OR_RETURN(const int64_t points, ProductFrom(node, sampled, 2));
   params.align_corners = node.Int("align_corners", 0) != 0 ? 1 : 0;
   params.rank = static_cast<int32_t>(rank);
   ASSIGN_OR_RETURN(params.batch, ToInt32(node, shape[0], "a dimension"));
   ASSIGN_OR_RETURN(params.channels, ToInt32(node, shape[1], "a dimension"));
   ASSIGN_OR_RETURN(params.points, ToInt32(node, points, "the number of points"));
   RETURN_IF_ERROR(ToThreeAxes(node, {shape.begin() + 2, shape.end()}, 1, params.in));
+  return params;
+}
+
+absl::StatusOr<Lowering> LowerGridSample(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const kernels::GridSampleParams params,
+                   MakeGridSampleParams(node, node.InputShape(0), node.OutputShape(0)));
   ASSIGN_OR_RETURN(KernelCall call,
                    (TypedCall<float, double>(node, node.InputDType(0), "kernels/grid_sample.h",
                                              "kernels::GridSample<{T}>", []<class T>() {
                                                return FunctionOf<&kernels::GridSample<T>>();
+                                             })));
+  return OneCall(std::move(call), params,
+                 {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
+}
+
+absl::Status GridSampleGradient(GradientContext& g) {
+  if (g.Wants(1)) return g.context().Unsupported("no gradient for the grid");
+  GradientContext::Attributes attributes = g.node().attributes;
+  const Shape shape = g.ShapeOf(g.Input(0));
+  g.SetInputGradient(0, g.Add("GridSampleGrad", {g.OutputGradient(0), g.Input(1), g.Ints(shape)},
+                              std::move(attributes), kMemplan));
+  return g.status();
+}
+
+// GridSampleGrad: dY, the grid, the shape of the image; attributes are those of GridSample.
+absl::StatusOr<std::vector<TensorType>> InferGridSampleGrad(const NodeContext& node) {
+  RETURN_IF_ERROR(SampleMode(node).status());
+  RETURN_IF_ERROR(SamplePadding(node).status());
+  ASSIGN_OR_RETURN(const Shape shape, ConstantShape(node, 2));
+  const Shape& grid = node.InputShape(1);
+  if (shape.size() < 3 || grid.size() != shape.size() ||
+      grid.back() != static_cast<int64_t>(shape.size()) - 2 || grid[0] != shape[0] ||
+      node.InputDType(1) != node.InputDType(0) ||
+      std::any_of(shape.begin() + 2, shape.end(), [](int64_t dim) { return dim == 0; })) {
+    return node.Invalid("the grid does not fit the image");
+  }
+  Shape sampled = {shape[0], shape[1]};
+  sampled.insert(sampled.end(), grid.begin() + 1, grid.end() - 1);
+  if (sampled != node.InputShape(0)) {
+    return node.Invalid("the gradient does not have the shape of the samples");
+  }
+  return std::vector<TensorType>{{node.InputDType(0), shape}};
+}
+
+absl::StatusOr<Lowering> LowerGridSampleGrad(const NodeContext& node, const Target&) {
+  RETURN_IF_ERROR(CheckCounts(node));
+  if (node.OutputType(0).NumElements() == 0) return Lowering();
+  ASSIGN_OR_RETURN(const kernels::GridSampleParams params,
+                   MakeGridSampleParams(node, node.OutputShape(0), node.InputShape(0)));
+  ASSIGN_OR_RETURN(KernelCall call,
+                   (TypedCall<float, double>(node, node.InputDType(0), "kernels/grid_sample.h",
+                                             "kernels::GridSampleGrad<{T}>", []<class T>() {
+                                               return FunctionOf<&kernels::GridSampleGrad<T>>();
                                              })));
   return OneCall(std::move(call), params,
                  {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
@@ -374,6 +425,16 @@ extern const OpDef kGridSample = {
     .max_inputs = 2,
     .infer = InferGridSample,
     .lower = LowerGridSample,
+    .gradient = GridSampleGradient,
+};
+
+extern const OpDef kGridSampleGrad = {
+    .type = "GridSampleGrad",
+    .domain = kMemplan,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = InferGridSampleGrad,
+    .lower = LowerGridSampleGrad,
 };
 
 extern const OpDef kRoiAlign = {

@@ -32,12 +32,11 @@ const std::map<std::string, std::string>& WithoutGradient() {
   static const std::string backward = "only rules add it";
   static const std::string update = "ends a training step";
   static const std::map<std::string, std::string> reasons = {
-      {":GridSample", "no rule yet"},
       {":GRU", recurrent},
       {":LSTM", recurrent},
       {":RNN", recurrent},
-      {":RoiAlign", "no rule yet"},
-      {":STFT", "no rule yet: use a DFT of each frame"},
+      {":RoiAlign", "no rule"},
+      {":STFT", "no rule: use a DFT of each frame"},
       {":SGD", update},
       {"com.microsoft:InPlaceAccumulatorV2", update},
       {"onnx_memplan:ClipCoefficient", update},
@@ -111,7 +110,7 @@ bool IsRefused(const OpCase& row, size_t input) {
   }
   return (row.op == "DequantizeLinear" && input > 0) ||     // scales
          (row.op == "BatchNormalization" && input >= 3) ||  // running statistics
-         (row.op == "BatchNormInternal" && input >= 3) ||
+         (row.op == "GridSample" && input == 1) || (row.op == "BatchNormInternal" && input >= 3) ||
          (row.op.find("Loss") != std::string::npos && input >= 1) ||  // targets, weights
          (row.op.find("CrossEntropy") != std::string::npos && input >= 1);
 }
