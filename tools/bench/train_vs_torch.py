@@ -5,9 +5,10 @@
                                   [--target NAME] [--march NAME]
 
 Both train the same network from the same parameters on the same batch, and take turns, one step
-each, so that both see the same load of the machine; the figures are medians. PyTorch's step is
-zero_grad, forward, loss, backward, optimizer.step. --check: exit status 1 where generated code is
-slower. Needs PyTorch for /usr/bin/python3 (Debian: python3-torch); exit status 77 without it.
+each, so that both see the same load of the machine; the figures are of the CPU time of the thread that
+all of both runs in. PyTorch's step is zero_grad, forward, loss, backward, optimizer.step. --check: exit
+status 1 where generated code is slower. Needs PyTorch for /usr/bin/python3 (Debian: python3-torch);
+exit status 77 without it.
 """
 
 import argparse
@@ -83,11 +84,11 @@ def compare(name, arguments, folder):
     times = ([], [])
     difference = 0.0
     for _ in range(arguments.repetitions):
-        start = time.perf_counter_ns()
+        start = time.thread_time_ns()
         eager()
-        middle = time.perf_counter_ns()
+        middle = time.thread_time_ns()
         loss = ours.train_step(x, target, learning_rate)
-        end = time.perf_counter_ns()
+        end = time.thread_time_ns()
         times[0].append((end - middle) / 1000)
         times[1].append((middle - start) / 1000)
         difference = max(difference, abs(loss - eager.loss.item()))

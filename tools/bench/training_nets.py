@@ -110,6 +110,8 @@ def export(module, example, path):
 
 def generate(tool, model, folder, options, name="net"):
     """Runs onnx-memplan --train; its standard output."""
+    if not pathlib.Path(tool).exists():
+        raise SystemExit(f"{tool} is missing; build it, or name the build with --build")
     command = [str(tool), str(model), "--train", "--emit", str(pathlib.Path(folder) / f"{name}.cpp")]
     result = subprocess.run(command + options, capture_output=True, text=True)
     if result.returncode != 0:
