@@ -88,6 +88,24 @@ TEST(TrainingGraphsTest, WhatIsWrittenOverAnInputIsAnAdditionalOutput) {
   }
 }
 
+TEST(TrainingGraphsTest, InternalLossIsTheLossWithItsIgnoredClass) {
+  const auto outputs = Evaluate(
+      ParseTraining("g (float[2,3] scores, int64[2] labels) => (float loss, float[2,3] grad) {\n"
+                    "  ignored = Constant<value_int = 2>()\n"
+                    "  one = Constant<value_float = 1.0>()\n"
+                    "  loss, log_prob = com.microsoft.SoftmaxCrossEntropyLossInternal"
+                    "<output_type = 1>(scores, labels, , ignored)\n"
+                    "  grad = com.microsoft.SoftmaxCrossEntropyLossInternalGrad<output_type = 1>"
+                    "(one, log_prob, labels, , ignored)\n"
+                    "}"),
+      {{"scores", Tensor::FromVector<float>({2, 3}, {0, 0, 0, 5, 6, 7})},
+       {"labels", Tensor::FromVector<int64_t>({2}, {1, 2})}});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_NEAR((*outputs)[0].As<float>()[0], std::log(3.0), 1e-6);
+  const double expected[] = {1.0 / 3, -2.0 / 3, 1.0 / 3, 0, 0, 0};
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR((*outputs)[1].As<float>()[i], expected[i], 1e-6);
+}
+
 TEST(TrainingGraphsTest, AxesLeftBehindAsAnAttributeHold) {
   const auto outputs =
       Evaluate(ParseTraining("g (float[1,1,3] x) => (float[1,3] y) { y = Squeeze<axes = 1>(x) }"),
