@@ -14,33 +14,11 @@ template <class T>
 MEMPLAN_KERNEL void BatchStatistics(const BatchTrainingParams& p, const T* x, const T* mean,
                                     const T* variance, T* saved_mean, T* saved_inverse,
                                     T* running_mean, T* running_variance) {
-  const T count = static_cast<T>(p.outer) * static_cast<T>(p.inner);
-  const T momentum = T(p.momentum);
   for (int32_t c = 0; c < p.channels; ++c) {
-    const auto row_of = [&p, x, c](int32_t o) { return x + (o * p.channels + c) * p.inner; };
-    const T sum = SumRows<T>(p.outer, [&p, row_of](int32_t o) {
-                    const T* row = row_of(o);
-                    const auto element = [row](int32_t i) { return row[i]; };
-                    return SumPair<T>{SumElements<T>(p.inner, element), T(0)};
-                  }).first;
-    const T current_mean = sum / count;
-    const T squares = SumRows<T>(p.outer, [&p, row_of, current_mean](int32_t o) {
-                        const T* row = row_of(o);
-                        const auto square = [row, current_mean](int32_t i) {
-                          return (row[i] - current_mean) * (row[i] - current_mean);
-                        };
-                        return SumPair<T>{SumElements<T>(p.inner, square), T(0)};
-                      }).first;
-    const T current_variance = squares / count;
-    saved_mean[c] = current_mean;
-    saved_inverse[c] = T(1) / std::sqrt(current_variance + T(p.epsilon));
-    if (running_mean != nullptr) {
-      running_mean[c] = mean[c] * momentum + current_mean * (T(1) - momentum);
-    }
-    if (running_variance != nullptr) {
-      const T taken = p.unbiased != 0 && count > T(1) ? squares / (count - T(1)) : current_variance;
-      running_variance[c] = variance[c] * momentum + taken * (T(1) - momentum);
-    }
+    const ChannelStatistics<T> current = StatisticsOf(p, x, c);
+    saved_mean[c] = current.mean;
+    saved_inverse[c] = current.inverse;
+    UpdateRunning(p, current, c, mean, variance, running_mean, running_variance);
   }
 }
 

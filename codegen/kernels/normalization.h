@@ -115,51 +115,76 @@ struct BatchTrainingParams {
 };
 MEMPLAN_FIELDS(BatchTrainingParams, outer, channels, inner, epsilon, momentum, unbiased);
 
-// The same with the statistics of x itself, which also enter the running ones: new = old * momentum
-// + current * (1 - momentum), and are saved for the gradient. y may lie over x; running_mean and
-// running_variance over mean and variance. Any result but y may be null.
+template <class T>
+struct ChannelStatistics {
+  T mean;
+  T squares;  // sum of the squared distances to the mean
+  T inverse;  // 1 / sqrt(population variance + epsilon)
+};
+
+// Elements of a channel.
+template <class T>
+MEMPLAN_INLINE T ChannelCount(const BatchTrainingParams& p) {
+  return static_cast<T>(p.outer) * static_cast<T>(p.inner);
+}
+
+// Of channel c of x.
+template <class T>
+MEMPLAN_INLINE ChannelStatistics<T> StatisticsOf(const BatchTrainingParams& p, const T* x,
+                                                 int32_t c) {
+  const auto row_of = [&p, x, c](int32_t o) { return x + (o * p.channels + c) * p.inner; };
+  const T sum = SumRows<T>(p.outer, [&p, row_of](int32_t o) {
+                  const T* row = row_of(o);
+                  const auto element = [row](int32_t i) { return row[i]; };
+                  return SumPair<T>{SumElements<T>(p.inner, element), T(0)};
+                }).first;
+  const T mean = sum / ChannelCount<T>(p);
+  const T squares =
+      SumRows<T>(p.outer, [&p, row_of, mean](int32_t o) {
+        const T* row = row_of(o);
+        const auto square = [row, mean](int32_t i) { return (row[i] - mean) * (row[i] - mean); };
+        return SumPair<T>{SumElements<T>(p.inner, square), T(0)};
+      }).first;
+  return {mean, squares, T(1) / std::sqrt(squares / ChannelCount<T>(p) + T(p.epsilon))};
+}
+
+// new = old * momentum + current * (1 - momentum), for channel c; the new ones may lie over the old
+// ones, or be null.
+template <class T>
+MEMPLAN_INLINE void UpdateRunning(const BatchTrainingParams& p, const ChannelStatistics<T>& current,
+                                  int32_t c, const T* mean, const T* variance, T* running_mean,
+                                  T* running_variance) {
+  const T momentum = T(p.momentum);
+  const T count = ChannelCount<T>(p);
+  if (running_mean != nullptr) {
+    running_mean[c] = mean[c] * momentum + current.mean * (T(1) - momentum);
+  }
+  if (running_variance != nullptr) {
+    const T divisor = p.unbiased != 0 && count > T(1) ? count - T(1) : count;
+    running_variance[c] = variance[c] * momentum + current.squares / divisor * (T(1) - momentum);
+  }
+}
+
+// BatchNormalization with the statistics of x itself, which also enter the running ones and are
+// saved for the gradient. y may lie over x; running_mean and running_variance over mean and
+// variance. Any result but y may be null.
 template <class T>
 MEMPLAN_KERNEL void BatchNormalizationTraining(const BatchTrainingParams& p, const T* x,
                                                const T* scale, const T* bias, const T* mean,
                                                const T* variance, T* y, T* running_mean,
                                                T* running_variance, T* saved_mean,
                                                T* saved_inverse) {
-  const T count = static_cast<T>(p.outer) * static_cast<T>(p.inner);
-  const T momentum = T(p.momentum);
   for (int32_t c = 0; c < p.channels; ++c) {
-    const auto row_of = [&p, x, c](int32_t o) { return x + (o * p.channels + c) * p.inner; };
-    const T current_mean = SumRows<T>(p.outer,
-                                      [&p, row_of](int32_t o) {
-                                        const T* row = row_of(o);
-                                        const auto element = [row](int32_t i) { return row[i]; };
-                                        return SumPair<T>{SumElements<T>(p.inner, element), T(0)};
-                                      })
-                               .first /
-                           count;
-    const T squares = SumRows<T>(p.outer, [&p, row_of, current_mean](int32_t o) {
-                        const T* row = row_of(o);
-                        const auto square = [row, current_mean](int32_t i) {
-                          return (row[i] - current_mean) * (row[i] - current_mean);
-                        };
-                        return SumPair<T>{SumElements<T>(p.inner, square), T(0)};
-                      }).first;
-    const T current_variance = squares / count;
-    const T inverse = T(1) / std::sqrt(current_variance + T(p.epsilon));
-    const T factor = scale[c] * inverse;
-    const T offset = bias[c] - current_mean * factor;
+    const ChannelStatistics<T> current = StatisticsOf(p, x, c);
+    const T factor = scale[c] * current.inverse;
+    const T offset = bias[c] - current.mean * factor;
     for (int32_t o = 0; o < p.outer; ++o) {
       const int32_t row = (o * p.channels + c) * p.inner;
       ScaleRow(p.inner, x + row, factor, offset, y + row);
     }
-    if (running_mean != nullptr) {
-      running_mean[c] = mean[c] * momentum + current_mean * (T(1) - momentum);
-    }
-    if (running_variance != nullptr) {
-      const T taken = p.unbiased != 0 && count > T(1) ? squares / (count - T(1)) : current_variance;
-      running_variance[c] = variance[c] * momentum + taken * (T(1) - momentum);
-    }
-    if (saved_mean != nullptr) saved_mean[c] = current_mean;
-    if (saved_inverse != nullptr) saved_inverse[c] = inverse;
+    UpdateRunning(p, current, c, mean, variance, running_mean, running_variance);
+    if (saved_mean != nullptr) saved_mean[c] = current.mean;
+    if (saved_inverse != nullptr) saved_inverse[c] = current.inverse;
   }
 }
 

@@ -60,10 +60,8 @@ absl::StatusOr<WeightGradShape> ReadWeightGradShape(const NodeContext& node) {
 }
 
 absl::StatusOr<std::vector<TensorType>> InferWeightGrad(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const WeightGradShape shape, ReadWeightGradShape(node));
-  Shape output = {node.InputShape(1)[1], node.InputShape(0)[1] / shape.groups};
-  output.insert(output.end(), shape.taps.begin(), shape.taps.end());
-  return std::vector<TensorType>{{node.InputDType(0), output}};
+  ASSIGN_OR_RETURN(TensorType type, ConvWeightGradType(node));
+  return std::vector<TensorType>{std::move(type)};
 }
 
 absl::StatusOr<kernels::ConvWeightGradParams> MakeWeightGradParams(const NodeContext& node) {
@@ -87,6 +85,13 @@ absl::StatusOr<kernels::ConvWeightGradParams> MakeWeightGradParams(const NodeCon
 }
 
 }  // namespace
+
+absl::StatusOr<TensorType> ConvWeightGradType(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const WeightGradShape shape, ReadWeightGradShape(node));
+  Shape output = {node.InputShape(1)[1], node.InputShape(0)[1] / shape.groups};
+  output.insert(output.end(), shape.taps.begin(), shape.taps.end());
+  return TensorType{node.InputDType(0), std::move(output)};
+}
 
 absl::StatusOr<kernels::ConvWeightGradParams> MakeConvWeightGradParams(const NodeContext& node) {
   return MakeWeightGradParams(node);

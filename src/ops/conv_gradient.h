@@ -12,6 +12,9 @@
 
 namespace onnx_memplan {
 
+// The type of the weights, of a node as below. Unlike the parameters, it asks for no output types.
+absl::StatusOr<TensorType> ConvWeightGradType(const NodeContext& node);
+
 // Of a node whose inputs 0 and 1 and whose attributes are ConvWeightGrad's. block_channels is all
 // of them.
 absl::StatusOr<kernels::ConvWeightGradParams> MakeConvWeightGradParams(const NodeContext& node);

@@ -28,6 +28,7 @@ namespace {
 
 constexpr int32_t kRate = 2;
 constexpr int32_t kStep = 3;
+constexpr int32_t kScale = 4;
 constexpr int32_t kFirstMoment = 5;
 constexpr int32_t kSecondMoment = 6;
 constexpr int32_t kWeight = 7;
@@ -58,6 +59,12 @@ absl::StatusOr<std::vector<TensorType>> InferWith(const NodeContext& node,
   }
   if (node.InputType(kRate) != TensorType{DType::kFloat, {}}) {
     return node.Invalid("the rate must be a float scalar");
+  }
+  if (node.HasInput(kStep) && node.InputType(kStep) != TensorType{DType::kInt64, {}}) {
+    return node.Invalid("the step must be an int64 scalar");
+  }
+  if (node.HasInput(kScale) && node.InputType(kScale) != TensorType{DType::kFloat, {}}) {
+    return node.Invalid("the scale must be a float scalar");
   }
   return std::vector<TensorType>(static_cast<size_t>(node.num_outputs()), gradient);
 }
@@ -171,11 +178,8 @@ absl::StatusOr<Lowering> LowerMatMulUpdate(const NodeContext& node, const Target
 // ---- ConvWeightUpdate
 
 absl::StatusOr<std::vector<TensorType>> InferConvUpdate(const NodeContext& node) {
-  ASSIGN_OR_RETURN(const kernels::ConvWeightGradParams p, MakeConvWeightGradParams(node));
-  Shape shape = {int64_t{p.groups} * p.out_channels, p.in_channels};
-  ASSIGN_OR_RETURN(const std::vector<int64_t> taps, node.RequiredInts("kernel_shape"));
-  shape.insert(shape.end(), taps.begin(), taps.end());
-  return InferWith(node, {node.InputDType(0), shape});
+  ASSIGN_OR_RETURN(const TensorType gradient, ConvWeightGradType(node));
+  return InferWith(node, gradient);
 }
 
 absl::StatusOr<Lowering> LowerConvUpdate(const NodeContext& node, const Target& target) {

@@ -18,6 +18,7 @@
 #include "ops/cases_reduction.h"
 #include "ops/cases_sampling.h"
 #include "ops/cases_training.h"
+#include "ops/cases_updates.h"
 #include "ops/op_def.h"
 
 namespace onnx_memplan::cases {
@@ -57,7 +58,10 @@ inline std::vector<OpCase> AllCases() {
                                           SoftmaxGradientCases,
                                           NormalizationGradientCases,
                                           PoolGradientCases,
-                                          ConvGradientCases}) {
+                                          ConvGradientCases,
+                                          OptimizerCases,
+                                          FusedUpdateCases,
+                                          BatchStatisticsCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;
