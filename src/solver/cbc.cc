@@ -138,29 +138,43 @@ IlpResult Read(const IlpModel& model, const CbcModel& cbc, double cutoff) {
     return result;
   }
   result.status = IlpStatus::kLimit;
-  result.best_bound = std::min(result.best_bound, cutoff);
+  // Beyond that, CBC means that it knows of none.
   if (std::abs(result.best_bound) > 1e40) result.best_bound = -kIlpInfinity;
+  result.best_bound = std::min(result.best_bound, cutoff);
   return result;
 }
 
-// CBC looks at its clock between linear programs, of which one can take minutes. CLP stops within
-// them, after half as long again, and CBC may then take a program that was stopped for one that is
-// infeasible, or its objective for a bound: nothing but a point that we can check is believed.
+// CBC looks at its clock between linear programs, of which one can take minutes; CLP stops within
+// them, after half as long again.
 double PatienceSeconds(double time_limit_seconds) { return 1.5 * time_limit_seconds + 0.5; }
 
-void Distrust(IlpResult& result) {
-  result.status = result.values.empty() ? IlpStatus::kLimit : IlpStatus::kFeasible;
-  result.best_bound = -kIlpInfinity;
+// What is left of `result` after `elapsed_seconds`. Out of time, CBC 2.10 calls programs infeasible
+// that are not: a verdict counts only when it came in time, the bound of an unfinished search until
+// CLP may have stopped, whose objective is then none. Points are checked and always count.
+void KeepWhatIsSure(double elapsed_seconds, double time_limit_seconds, const IlpOptions& options,
+                    IlpResult& result) {
+  constexpr double kClockMargin = 0.95;
+  const bool cancelled =
+      options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
+  const bool in_time = !cancelled && elapsed_seconds < kClockMargin * time_limit_seconds;
+  const bool is_verdict =
+      result.status == IlpStatus::kOptimal || result.status == IlpStatus::kInfeasible;
+  if (is_verdict && !in_time) {
+    result.status = result.values.empty() ? IlpStatus::kLimit : IlpStatus::kFeasible;
+    result.best_bound = -kIlpInfinity;
+  }
+  if (elapsed_seconds >= kClockMargin * PatienceSeconds(time_limit_seconds)) {
+    result.best_bound = -kIlpInfinity;
+  }
 }
 
 IlpResult RunCbc(const IlpModel& model, const IlpOptions& options, double cutoff) {
   const double time_limit_seconds = std::max(0.01, options.time_limit_seconds);
-  const double patience_seconds = PatienceSeconds(time_limit_seconds);
   const auto start = std::chrono::steady_clock::now();
   SilentHandler silent;
   OsiClpSolverInterface solver;
   Load(model, solver, silent);
-  solver.getModelPtr()->setMaximumWallSeconds(patience_seconds);
+  solver.getModelPtr()->setMaximumWallSeconds(PatienceSeconds(time_limit_seconds));
   CbcModel cbc(solver);
   cbc.passInMessageHandler(&silent);
   CbcSolverUsefulData data;
@@ -200,8 +214,7 @@ IlpResult RunCbc(const IlpModel& model, const IlpOptions& options, double cutoff
   }
   IlpResult result = Read(model, cbc, cutoff);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  // The margin is for clocks that do not agree.
-  if (elapsed.count() >= 0.95 * patience_seconds) Distrust(result);
+  KeepWhatIsSure(elapsed.count(), time_limit_seconds, options, result);
   return result;
 }
 

@@ -56,13 +56,18 @@ TEST(IlpOrderTest, AStoppedProgramKeepsTheBoundOfItsRelaxation) {
   }
 }
 
+// CBC 2.10 calls programs infeasible when its time runs out at the wrong moment.
 TEST(IlpOrderTest, AProgramThatRunsOutOfTimeProvesNothingFalse) {
-  for (uint32_t seed = 1; seed <= 4; ++seed) {
-    const OrderModel model = ReduceOrder(MakeOrderModel(testing::RandomDag(40, 5, seed))).model;
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const OrderModel model = ReduceOrder(MakeOrderModel(testing::RandomDag(57, 7, seed))).model;
     const OrderSearchResult best = SearchOrder(model, {}, Deadline(60));
-    const IlpOrderResult result =
-        SolveOrderIlp(model, ProgramOrder(model), {.ilp = {.time_limit_seconds = 0.01}});
-    EXPECT_LE(result.lower_bound, best.lower_bound) << "seed " << seed;
+    for (const double seconds : {0.01, 0.04, 0.08, 0.12, 0.16, 0.2}) {
+      IlpOrderOptions options;
+      options.max_exact_tasks = 57;
+      options.ilp.time_limit_seconds = seconds;
+      const IlpOrderResult result = SolveOrderIlp(model, ProgramOrder(model), options);
+      EXPECT_LE(result.lower_bound, best.peak_bytes) << "seed " << seed << ", " << seconds << " s";
+    }
   }
 }
 
