@@ -51,6 +51,14 @@ absl::StatusOr<Rule> RuleOf(const NodeContext& node) {
 absl::StatusOr<std::vector<TensorType>> InferWith(const NodeContext& node,
                                                   const TensorType& gradient) {
   RETURN_IF_ERROR(RuleOf(node).status());
+  if (!node.HasInput(kRate) || !node.HasInput(kWeight)) {
+    return node.Invalid("the rate or the weights are missing");
+  }
+  for (int32_t i = 1; i < node.num_outputs(); ++i) {
+    if (!node.HasInput(kFirstMoment + i - 1)) {
+      return node.Invalid(absl::StrCat("output ", i, " has no moment to replace"));
+    }
+  }
   if (gradient.dtype != DType::kFloat) return node.Unsupported("weights must be float");
   for (int32_t i : {kWeight, kFirstMoment, kSecondMoment}) {
     if (node.HasInput(i) && node.InputType(i) != gradient) {
@@ -87,6 +95,16 @@ void SetOptimizer(const NodeContext& node, Params* params) {
   params->epsilon = numbers.epsilon;
   params->nesterov = numbers.nesterov;
   params->decoupled = numbers.decoupled;
+}
+
+// Each moment that is read is also written.
+absl::Status CheckMoments(const NodeContext& node) {
+  for (int32_t i = 0; i < 2; ++i) {
+    if (node.HasInput(kFirstMoment + i) != node.HasOutput(1 + i)) {
+      return node.Invalid("moments must be inputs and outputs");
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<KernelArg> Arguments(const NodeContext& node) {
@@ -136,6 +154,7 @@ int32_t BlockRows(int32_t rows, int64_t row_bytes, int64_t most_bytes, int32_t l
 }
 
 absl::StatusOr<Lowering> LowerMatMulUpdate(const NodeContext& node, const Target& target) {
+  RETURN_IF_ERROR(CheckMoments(node));
   ASSIGN_OR_RETURN(const Rule rule, RuleOf(node));
   kernels::MatMulUpdateParams p = {};
   SetOptimizer(node, &p);
@@ -183,6 +202,7 @@ absl::StatusOr<std::vector<TensorType>> InferConvUpdate(const NodeContext& node)
 }
 
 absl::StatusOr<Lowering> LowerConvUpdate(const NodeContext& node, const Target& target) {
+  RETURN_IF_ERROR(CheckMoments(node));
   ASSIGN_OR_RETURN(const Rule rule, RuleOf(node));
   ASSIGN_OR_RETURN(const kernels::ConvWeightGradParams whole, MakeConvWeightGradParams(node));
   const WeightGradTiling tiling = TileWeightGrad(node, target, whole);

@@ -76,6 +76,11 @@ absl::StatusOr<std::vector<TensorType>> InferUpdate(const NodeContext& node) {
       return node.Invalid(absl::StrCat("input ", i, " must be of input 0's type"));
     }
   }
+  for (int32_t i = 1; i < node.num_outputs(); ++i) {
+    if (!node.HasInput(kFirstMoment + i - 1)) {
+      return node.Invalid(absl::StrCat("output ", i, " has no moment to replace"));
+    }
+  }
   return std::vector<TensorType>(static_cast<size_t>(node.num_outputs()), node.InputType(kWeight));
 }
 
@@ -123,6 +128,9 @@ absl::StatusOr<Lowering> LowerSgd(const NodeContext& node, const Target&) {
 absl::StatusOr<Lowering> LowerAdam(const NodeContext& node, const Target&) {
   for (int32_t i : {kStep, kFirstMoment, kSecondMoment}) {
     if (!node.HasInput(i)) return node.Invalid(absl::StrCat("input ", i, " is missing"));
+  }
+  if (!node.HasOutput(1) || !node.HasOutput(2)) {
+    return node.Invalid("the moments must be outputs too");
   }
   return LowerUpdateWith<KERNEL_FUNCTOR(Adam)>(node);
 }
