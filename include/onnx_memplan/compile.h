@@ -88,7 +88,8 @@ class CompiledModel {
   const Plan& plan() const;
   const ModelInfo& info() const;
   const std::vector<PassRun>& pass_runs() const;
-  // OK, or Unimplemented with the nodes that have no kernel (CompileOptions::allow_missing_kernels).
+  // OK, or Unimplemented with the nodes that have no kernel
+  // (CompileOptions::allow_missing_kernels).
   absl::Status CheckKernels() const;
 
   std::string Report(ReportFormat format, const ReportOptions& options) const;

@@ -82,8 +82,8 @@ struct State {
 };
 
 // Single assignment: a value is a graph input, a constant, the `in` of a state, or one node's
-// output. `nodes` is in topological order. A node with a subgraph (If) lists the values that the subgraph takes from
-// outside after its own inputs; they are the subgraph's inputs, in that order.
+// output. `nodes` is in topological order. A node with a subgraph (If) lists the values that the
+// subgraph takes from outside after its own inputs; they are the subgraph's inputs, in that order.
 struct Graph {
   std::string name;
   std::vector<Value> values;

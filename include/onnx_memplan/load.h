@@ -30,8 +30,8 @@ struct LoadOptions {
   // Graph input -> its data; it is no longer an input of the loaded graph.
   std::map<std::string, Binding> bind = {};
   // What nodes make has the type that the file declares for it (value_info), where that has no open
-  // dimensions: numbers, or arithmetic of symbols that are set ("16*batch"). InferAndFold then takes
-  // these types for operators that it does not know.
+  // dimensions: numbers, or arithmetic of symbols that are set ("16*batch"). InferAndFold then
+  // takes these types for operators that it does not know.
   bool keep_declared_types = false;
 };
 

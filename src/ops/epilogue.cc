@@ -6,7 +6,6 @@
 
 #include "kernels/activation.h"
 #include "ops/op_def.h"
-#include "ops/op_def.h"
 #include "support/check.h"
 
 namespace onnx_memplan {
