@@ -67,8 +67,8 @@ def main():
         reductions.setdefault("1" if batch == "1" else "32", []).append(1 - arena / reserved)
         planning = ours.get("planning_seconds", 0)
         print(f"| {name} | {batch} | {live / 1e6:.1f} | {reserved / 1e6:.1f} | {program} | "
-              f"{arena / 1e6:.1f} | -{100 - 100 * arena / reserved:.0f} % | "
-              f"-{100 - 100 * arena / live:.0f} % | {ours['lower_bound_bytes'] / 1e6:.1f} | "
+              f"{arena / 1e6:.1f} | -{100 - 100 * arena / reserved:.1f} % | "
+              f"-{100 - 100 * arena / live:.1f} % | {ours['lower_bound_bytes'] / 1e6:.1f} | "
               f"{'yes' if ours['proven_optimal'] else 'no'} | {planning:.2f} | {seconds:.1f} |",
               flush=True)
     for batch, values in sorted(reductions.items()):
