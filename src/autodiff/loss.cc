@@ -1,6 +1,7 @@
 #include "autodiff/loss.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,31 @@ absl::StatusOr<ValueId> ChosenOutput(const TrainOptions& options, const Graph& g
       options.loss_output.empty() ? "which output does the loss take? Say --loss-output NAME"
                                   : "no output is named '" + options.loss_output + "'",
       "; the model has: ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status CheckOptions(const LossOptions& options) {
+  const auto fail = [](const char* what) { return absl::InvalidArgumentError(what); };
+  const bool classes = options.kind == LossKind::kCrossEntropy ||
+                       options.kind == LossKind::kCrossEntropyProbabilities;
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+    return fail("the label smoothing must be in [0, 1]");
+  }
+  if (!classes && options.label_smoothing > 0) {
+    return fail("label smoothing belongs to cross-entropy");
+  }
+  if (!classes && options.kind != LossKind::kBceWithLogits && !options.class_weights.empty()) {
+    return fail("class weights belong to cross-entropy and bce-with-logits");
+  }
+  if (options.kind == LossKind::kHuber &&
+      !(options.huber_delta > 0 && std::isfinite(options.huber_delta))) {
+    return fail("the Huber delta must be positive");
+  }
+  for (float weight : options.class_weights) {
+    if (!(weight >= 0 && std::isfinite(weight))) {
+      return fail("class weights must not be negative");
+    }
+  }
+  return absl::OkStatus();
 }
 
 class LossAppender {
@@ -192,7 +218,22 @@ class LossAppender {
 }  // namespace
 
 absl::StatusOr<ValueId> AppendLoss(const TrainOptions& options, Graph& graph) {
+  RETURN_IF_ERROR(CheckOptions(options.loss));
   ASSIGN_OR_RETURN(const ValueId output, ChosenOutput(options, graph));
+  const Value& chosen = graph.values[Index(output)];
+  if (chosen.type->dtype != DType::kFloat && chosen.type->dtype != DType::kDouble) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("output '", chosen.name, "' is ", chosen.type->ToString(),
+                     "; a loss takes float or double; see --loss-output"));
+  }
+  const bool classes = options.loss.kind == LossKind::kCrossEntropy ||
+                       options.loss.kind == LossKind::kCrossEntropyProbabilities;
+  if (classes && chosen.type->rank() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "output '", chosen.name, "' is ", chosen.type->ToString(),
+        "; cross-entropy takes a batch axis and a class axis; if it is the loss itself: "
+        "--loss model"));
+  }
   ASSIGN_OR_RETURN(const ValueId loss, LossAppender(options.loss, graph).Run(output));
   graph.outputs = {loss};
   return loss;

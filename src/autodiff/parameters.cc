@@ -126,8 +126,8 @@ absl::Status CheckPatterns(const std::vector<std::string>& patterns, const char*
     }
     if (!matched) {
       return absl::InvalidArgumentError(
-          absl::StrCat(option, " '", pattern,
-                       "' matches no parameter; the model has: ", absl::StrJoin(names, ", ")));
+          absl::StrCat(option, " '", pattern, "' matches no parameter; the model has: ",
+                       names.empty() ? "none" : absl::StrJoin(names, ", ")));
     }
   }
   return absl::OkStatus();
@@ -229,7 +229,7 @@ absl::Status SelectParameters(const TrainOptions& options,
   }
   if (graph.states.empty()) {
     return absl::InvalidArgumentError(
-        "nothing is left to train: no floating-point initializer is selected; see --trainable, "
+        "nothing is left to train: no float or double initializer is selected; see --trainable, "
         "--freeze and --last-layers");
   }
   return MakeStatistics(options, graph);

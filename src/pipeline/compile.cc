@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "autodiff/optimizer.h"
 #include "autodiff/training.h"
 #include "emit/emit.h"
 #include "load/export.h"
@@ -67,7 +66,11 @@ std::vector<EntryPoint> EntryPointsOf(const CompiledModel::Impl& impl) {
   for (const Entry& entry : impl.entries) {
     EntryPoint point = {.suffix = entry.name, .program = &entry.program, .plan = &entry.plan};
     point.summary = SummaryOf(entry.name);
-    if (entry.name == "train_step") point.by_value = {kLearningRate};
+    if (entry.name == "train_step") {
+      // The last input. A model may have a tensor named learning_rate itself.
+      const Graph& graph = entry.program.graph;
+      point.by_value = {graph.values[static_cast<size_t>(graph.inputs.back())].name};
+    }
     point.gradient_of = entry.gradient_of;
     points.push_back(std::move(point));
   }

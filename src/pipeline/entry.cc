@@ -25,6 +25,7 @@ class BackwardPlanner {
       : target_(target), planner_(planner), options_(options) {}
 
   absl::StatusOr<Entry> Plan(const std::string& name, const BackwardGraph& backward) const {
+    const auto start = std::chrono::steady_clock::now();
     ASSIGN_OR_RETURN(Entry best, Try(name, backward, {}, /*late=*/true));
     const double allowed = options_.train->recompute;
     if (allowed > 0) RETURN_IF_ERROR(KeepSmaller(name, backward, allowed, best));
@@ -33,13 +34,16 @@ class BackwardPlanner {
       if (Fits(best) || share > options_.train->recompute_for_limit) break;
       RETURN_IF_ERROR(KeepSmaller(name, backward, share, best));
     }
-    if (!best.plan.proven_optimal) RETURN_IF_ERROR(PlanAgain(best));
+    if (!best.plan.proven_optimal) {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+      RETURN_IF_ERROR(PlanAgain(spent.count(), best));
+    }
     return best;
   }
 
  private:
-  // Wall-clock limit while variants are compared.
-  static constexpr double kTrialSeconds = 1.5;
+  // What each variant gets of the time limit while they are compared; the best one gets the rest.
+  static constexpr double kTrialShare = 0.05;
 
   bool Fits(const Entry& entry) const {
     return !options_.arena_limit_bytes || entry.plan.arena_bytes <= *options_.arena_limit_bytes;
@@ -53,7 +57,7 @@ class BackwardPlanner {
       recomputed = Recompute(backward.forward_nodes, limits, target_, graph);
     }
     CompileOptions options = options_;
-    options.budget.time_limit_seconds = std::min(options.budget.time_limit_seconds, kTrialSeconds);
+    options.budget.time_limit_seconds *= kTrialShare;
     ASSIGN_OR_RETURN(Entry entry,
                      MakeEntry(name, std::move(graph), target_, planner_, options, late));
     entry.recomputed = recomputed;
@@ -65,16 +69,23 @@ class BackwardPlanner {
     for (size_t longest_chain : {size_t{3}, size_t{6}, size_t{16}}) {
       for (bool late : {true, false}) {
         ASSIGN_OR_RETURN(Entry entry, Try(name, backward, {share, longest_chain}, late));
-        if (entry.plan.arena_bytes < best.plan.arena_bytes) best = std::move(entry);
+        const bool proves = entry.plan.proven_optimal && !best.plan.proven_optimal;
+        if (entry.plan.arena_bytes < best.plan.arena_bytes ||
+            (entry.plan.arena_bytes == best.plan.arena_bytes && proves)) {
+          best = std::move(entry);
+        }
       }
     }
     return absl::OkStatus();
   }
 
-  // With all the time that there is.
-  absl::Status PlanAgain(Entry& entry) const {
+  // With the time that is left.
+  absl::Status PlanAgain(double spent_seconds, Entry& entry) const {
     const auto start = std::chrono::steady_clock::now();
-    absl::StatusOr<onnx_memplan::Plan> plan = planner_.Run(entry.program.problem, options_.budget);
+    PlanBudget budget = options_.budget;
+    budget.time_limit_seconds = std::max(budget.time_limit_seconds - spent_seconds,
+                                         budget.time_limit_seconds * kTrialShare);
+    absl::StatusOr<onnx_memplan::Plan> plan = planner_.Run(entry.program.problem, budget);
     RETURN_IF_ERROR(plan.status());
     entry.planning_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -226,6 +226,34 @@ TEST(Train, ErrorsSayWhatThereIs) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Train, TheRateIsPassedByValueWhateverTheModelsTensorsAreNamed) {
+  LoadedModel model = MakeModel();
+  model.graph.values[static_cast<size_t>(model.graph.inputs[0])].name = "learning_rate";
+  const absl::StatusOr<CompiledModel> compiled = CompileGraph(std::move(model), Options());
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EmitOptions emit;
+  emit.stem = "net";
+  const absl::StatusOr<std::vector<EmittedFile>> files = compiled->Emit(emit);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(files->front().bytes,
+              HasSubstr("int net_train_step(const float* learning_rate, const int64_t* target, "
+                        "float learning_rate_1, float* loss)"));
+}
+
+TEST(Train, NumbersOfALossThatMeanNothingAreRefused) {
+  const auto refused = [](const LossOptions& loss) {
+    TrainOptions train;
+    train.loss = loss;
+    return CompileGraph(MakeModel(), Options(train)).status().code() ==
+           absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused({.kind = LossKind::kHuber, .huber_delta = 0}));
+  EXPECT_TRUE(refused({.label_smoothing = NAN}));
+  EXPECT_TRUE(refused({.class_weights = {1, -1, 1}}));
+  EXPECT_TRUE(refused({.kind = LossKind::kMse, .label_smoothing = 0.1}));
+  EXPECT_FALSE(refused({.label_smoothing = 0.1}));
+}
+
 TEST(Train, WrongInputsAreRefused) {
   const CompiledModel model = Compile(Options());
   StateMap states;

@@ -69,12 +69,13 @@ void AddLossOptions(CLI::App& app, TrainArguments& arguments) {
   app.add_option("--ignore-index", loss.ignore_index, "Class whose targets count nothing")
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--label-smoothing", loss.label_smoothing, "Cross-entropy: 0 <= s < 1")
+  app.add_option("--label-smoothing", loss.label_smoothing, "Cross-entropy: 0 <= s <= 1")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--class-weights", loss.class_weights,
-                 "One weight for each class (bce-with-logits: of positive targets)")
+  app.add_option(
+         "--class-weights", loss.class_weights,
+         "One weight for each class (bce-with-logits: of positive targets, along the last axis)")
       ->delimiter(',')
       ->group(kGroup);
   app.add_option("--huber-delta", loss.huber_delta, "Where the Huber loss becomes linear")
@@ -92,7 +93,8 @@ void AddOptimizerOptions(CLI::App& app, TrainArguments& arguments) {
       ->group(kGroup);
   app.add_option("--momentum", optimizer.momentum, "sgd")->capture_default_str()->group(kGroup);
   app.add_flag("--nesterov", optimizer.nesterov, "sgd: Nesterov's momentum")->group(kGroup);
-  app.add_option("--weight-decay", optimizer.weight_decay, "All optimizers")
+  app.add_option("--weight-decay", optimizer.weight_decay,
+                 "All optimizers; 0 for adamw too, where PyTorch has 0.01")
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--betas", arguments.betas, "adam, adamw")
@@ -163,6 +165,10 @@ void AddTrainOptions(CLI::App& app, TrainArguments& arguments) {
       ->capture_default_str()
       ->group(kGroup);
   app.add_flag("--gradients", options.gradients, "Also generate NAME_gradients")->group(kGroup);
+  CLI::Option* const train = app.get_option("--train");
+  for (CLI::Option* option : app.get_options()) {
+    if (option != train && option->get_group() == kGroup) option->needs(train);
+  }
 }
 
 absl::StatusOr<std::optional<TrainOptions>> MakeTrainOptions(const TrainArguments& arguments) {
