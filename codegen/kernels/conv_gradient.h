@@ -12,6 +12,7 @@
 
 #include "conv.h"
 #include "gemm_tile.h"
+#include "transpose_four.h"
 
 namespace kernels {
 
@@ -54,33 +55,6 @@ struct WeightGradBlock {
   int32_t first;
   int32_t count;
 };
-
-// to[i][j] = from[j][i] for i, j < 4.
-MEMPLAN_INLINE void TransposeFour(const float* from, ptrdiff_t from_stride, float* to,
-                                  ptrdiff_t to_stride) {
-#if defined(__clang__) || __GNUC__ >= 12
-  using V = Vector<4>::Type;
-  using InArray = Vector<4>::InArray;
-  const V a = *reinterpret_cast<const InArray*>(from);
-  const V b = *reinterpret_cast<const InArray*>(from + from_stride);
-  const V c = *reinterpret_cast<const InArray*>(from + 2 * from_stride);
-  const V d = *reinterpret_cast<const InArray*>(from + 3 * from_stride);
-  const V ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  const V ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const V cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-  const V cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  *reinterpret_cast<InArray*>(to) = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-  *reinterpret_cast<InArray*>(to + to_stride) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-  *reinterpret_cast<InArray*>(to + 2 * to_stride) =
-      __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-  *reinterpret_cast<InArray*>(to + 3 * to_stride) =
-      __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-#else
-  for (int i = 0; i < 4; ++i) {
-    for (int j = 0; j < 4; ++j) to[i * to_stride + j] = from[j * from_stride + i];
-  }
-#endif
-}
 
 // to[i][j] = dy[j][i] for i < pixels, j < count.
 template <int Lanes, int Width>
@@ -168,12 +142,13 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
   }
 }
 
-// x: [batch][groups * in_channels][in_size]; dy: [batch][groups * out_channels][out_size]; dw:
-// [groups * out_channels][in_channels][taps]. A block has at least Rows rows. scratch:
-// ConvWeightGradScratchBytes.
-template <int Lanes, int Rows, int Columns>
-MEMPLAN_INLINE void ConvWeightGrad(const ConvWeightGradParams& p, const float* x, const float* dy,
-                                   float* scratch, float* dw) {
+// Calls use(at, rows, gradient) for each run of `rows` weights that lie together, from element `at`
+// of the weights on: the gradient of the k-th is gradient[k * Lanes * Columns]. All weights once.
+// x: [batch][groups * in_channels][in_size]; dy: [batch][groups * out_channels][out_size]. A block
+// has at least Rows rows. scratch: ConvWeightGradScratchBytes.
+template <int Lanes, int Rows, int Columns, class Use>
+MEMPLAN_INLINE void ForWeightGradRuns(const ConvWeightGradParams& p, const float* x,
+                                      const float* dy, float* scratch, Use use) {
   constexpr int kWidth = Lanes * Columns;
   constexpr int kPixels = WeightGradPixels(Lanes);
   const int32_t taps = Volume(p.taps);
@@ -189,17 +164,26 @@ MEMPLAN_INLINE void ConvWeightGrad(const ConvWeightGradParams& p, const float* x
         const int32_t channels_left = p.in_channels - block.channel;
         block.channels = channels_left < p.block_channels ? channels_left : p.block_channels;
         ConvWeightGradBlock<Lanes, Rows, Columns>(p, block, x, dy, scratch, dy_panel, sums);
-        const int32_t rows = block.channels * taps;
-        float* to =
-            dw +
+        ptrdiff_t at =
             (static_cast<ptrdiff_t>(block.group) * p.out_channels + block.first) * row_elements +
             static_cast<ptrdiff_t>(block.channel) * taps;
-        for (int32_t j = 0; j < block.count; ++j, to += row_elements) {
-          for (int32_t k = 0; k < rows; ++k) to[k] = sums[k * kWidth + j];
+        for (int32_t j = 0; j < block.count; ++j, at += row_elements) {
+          use(at, block.channels * taps, static_cast<const float*>(sums + j));
         }
       }
     }
   }
+}
+
+// dw: [groups * out_channels][in_channels][taps]. The rest: see ForWeightGradRuns.
+template <int Lanes, int Rows, int Columns>
+MEMPLAN_INLINE void ConvWeightGrad(const ConvWeightGradParams& p, const float* x, const float* dy,
+                                   float* scratch, float* dw) {
+  ForWeightGradRuns<Lanes, Rows, Columns>(p, x, dy, scratch,
+                                          [dw](ptrdiff_t at, int32_t rows, const float* gradient) {
+                                            for (int32_t k = 0; k < rows; ++k)
+                                              dw[at + k] = gradient[k * Lanes * Columns];
+                                          });
 }
 
 // The sum of x[i * stride] * dy[i] for i in [low, high), added to `sums` (whole vectors) and the

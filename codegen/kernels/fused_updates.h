@@ -142,35 +142,15 @@ MEMPLAN_INLINE void ConvWeightUpdate(const ConvUpdateParams& params, const float
                                      const float* dy, const float* rate, const int64_t* step,
                                      const float* scale, const float* m, const float* v,
                                      float* scratch, float* w_out, float* m_out, float* v_out) {
-  constexpr int kWidth = Lanes * Columns;
   const Rule rule(OptimizerOf(params), *rate, scale, step);
   const ConvWeightGradParams p = WeightGradOf(params);
-  const int32_t taps = Volume(p.taps);
-  const int32_t block_rows = p.block_channels * taps;
-  const ptrdiff_t row_elements = static_cast<ptrdiff_t>(p.in_channels) * taps;
-  float* dy_panel = scratch + static_cast<ptrdiff_t>(block_rows) * WeightGradPixels(Lanes);
-  float* sums = dy_panel + kWidth * WeightGradPixels(Lanes);
-  float* gradient = sums + static_cast<ptrdiff_t>(block_rows) * kWidth;
-  WeightGradBlock block = {};
-  for (block.group = 0; block.group < p.groups; ++block.group) {
-    for (block.first = 0; block.first < p.out_channels; block.first += kWidth) {
-      const int32_t left = p.out_channels - block.first;
-      block.count = left < kWidth ? left : kWidth;
-      for (block.channel = 0; block.channel < p.in_channels; block.channel += p.block_channels) {
-        const int32_t channels_left = p.in_channels - block.channel;
-        block.channels = channels_left < p.block_channels ? channels_left : p.block_channels;
-        ConvWeightGradBlock<Lanes, Rows, Columns>(p, block, x, dy, scratch, dy_panel, sums);
-        const int32_t rows = block.channels * taps;
-        for (int32_t j = 0; j < block.count; ++j) {
-          for (int32_t k = 0; k < rows; ++k) gradient[k] = sums[k * kWidth + j];
-          const ptrdiff_t row =
-              static_cast<ptrdiff_t>(block.group) * p.out_channels + block.first + j;
-          UpdateRange(rule, rows, row * row_elements + static_cast<ptrdiff_t>(block.channel) * taps,
-                      gradient, w, m, v, w_out, m_out, v_out);
-        }
-      }
-    }
-  }
+  float* run =
+      scratch + ConvWeightGradScratchBytes(p.block_channels, Volume(p.taps), Lanes, Columns) / 4;
+  ForWeightGradRuns<Lanes, Rows, Columns>(
+      p, x, dy, scratch, [&](ptrdiff_t at, int32_t rows, const float* gradient) {
+        for (int32_t k = 0; k < rows; ++k) run[k] = gradient[k * Lanes * Columns];
+        UpdateRange(rule, rows, at, run, w, m, v, w_out, m_out, v_out);
+      });
 }
 
 }  // namespace kernels

@@ -6,38 +6,12 @@
 
 #include "gemm_tile.h"
 #include "matmul.h"
+#include "transpose_four.h"
 
 namespace kernels {
 
 // Floats of a panel.
 constexpr int RepackedPanelFloats(int lanes) { return lanes >= 8 ? 1024 : 256; }
-
-// to[i * Width + j] = from[j * stride + i] for i, j < 4.
-template <int Width>
-MEMPLAN_INLINE void TransposeFourByFour(const float* from, ptrdiff_t stride, float* to) {
-  if constexpr (VectorLanes(4) == 4 && kHasShuffles) {
-    using V = typename Vector<4>::Type;
-    using InArray = typename Vector<4>::InArray;
-    const V a = *reinterpret_cast<const InArray*>(from);
-    const V b = *reinterpret_cast<const InArray*>(from + stride);
-    const V c = *reinterpret_cast<const InArray*>(from + 2 * stride);
-    const V d = *reinterpret_cast<const InArray*>(from + 3 * stride);
-    const V ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-    const V ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const V cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-    const V cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *reinterpret_cast<InArray*>(to) = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-    *reinterpret_cast<InArray*>(to + Width) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-    *reinterpret_cast<InArray*>(to + 2 * Width) =
-        __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-    *reinterpret_cast<InArray*>(to + 3 * Width) =
-        __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-  } else {
-    for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j) to[i * Width + j] = from[j * stride + i];
-    }
-  }
-}
 
 // panel[k][j] = b[k * depth_stride + j * column_stride] for k < depth, j < columns; 0 from
 // `columns` to the end of the row.
@@ -51,7 +25,7 @@ MEMPLAN_SHARED_FUNCTION void RepackPanel(const float* b, ptrdiff_t depth_stride,
       const float* from = b + j * column_stride;
       int32_t k = 0;
       for (; k + 4 <= depth; k += 4) {
-        TransposeFourByFour<Width>(from + k, column_stride, panel + k * Width + j);
+        TransposeFour(from + k, column_stride, panel + k * Width + j, Width);
       }
       for (; k < depth; ++k) {
         for (int i = 0; i < 4; ++i) panel[k * Width + j + i] = from[i * column_stride + k];
