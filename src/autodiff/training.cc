@@ -1,6 +1,5 @@
 #include "autodiff/training.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,11 +23,6 @@ std::vector<ValueId> ParametersOf(const Graph& graph) {
     if (state.kind == StateKind::kParameter) parameters.push_back(state.in);
   }
   return parameters;
-}
-
-bool CountsSteps(const Graph& graph) {
-  return std::any_of(graph.values.begin(), graph.values.end(),
-                     [](const Value& value) { return value.name == kStepNumber; });
 }
 
 // The same graph with the gradients as outputs. Statistics are not rewritten: a call changes
@@ -103,10 +97,10 @@ absl::StatusOr<TrainingGraphs> MakeTrainingGraphs(const TrainOptions& options,
     result.gradients = {GradientsGraph(pairs, graph), forward_nodes};
     RETURN_IF_ERROR(SaveLess(*result.gradients));
   }
-  const bool counted = CountsSteps(graph);
+  const bool counted = FindStepNumber(graph) != kNoValue;
   RETURN_IF_ERROR(AddUpdates(options.optimizer, pairs, graph));
   // The counter of steps stands in front.
-  if (!counted && CountsSteps(graph)) ++forward_nodes;
+  if (!counted && FindStepNumber(graph) != kNoValue) ++forward_nodes;
   result.step = {std::move(forward.training), forward_nodes};
   RETURN_IF_ERROR(SaveLess(result.step));
   result.inference = std::move(forward.inference);

@@ -71,15 +71,22 @@ absl::Status DropInTraining(const TrainOptions& options, size_t n, ValueId step,
 
 }  // namespace
 
-ValueId StepNumber(Graph& graph) {
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    if (graph.values[v].name == kStepNumber) return static_cast<ValueId>(v);
+ValueId FindStepNumber(const Graph& graph) {
+  for (const State& state : graph.states) {
+    const bool counts =
+        state.kind == StateKind::kOptimizer && state.initial.dtype() == DType::kInt64;
+    if (counts) return state.out;
   }
+  return kNoValue;
+}
+
+ValueId StepNumber(Graph& graph) {
+  if (const ValueId known = FindStepNumber(graph); known != kNoValue) return known;
   const Tensor zero = Tensor::ScalarInt64(0);
-  const ValueId counter = graph.AddValue(kStepCounter, zero.type());
+  const ValueId counter = graph.AddValue(graph.UniqueValueName(kStepCounter), zero.type());
   const ValueId one =
       graph.AddConstant(graph.UniqueValueName("optimizer/one"), Tensor::ScalarInt64(1));
-  const ValueId number = graph.AddValue(kStepNumber, zero.type());
+  const ValueId number = graph.AddValue(graph.UniqueValueName(kStepNumber), zero.type());
   graph.nodes.insert(graph.nodes.begin(), {.op_type = "Add",
                                            .domain = "",
                                            .name = kStepNumber,

@@ -22,6 +22,10 @@ absl::Status ToTrainingForm(const TrainOptions& options, Graph& graph);
 // BatchNormalization uses its running statistics, Dropout passes on.
 void ToInferenceForm(Graph& graph);
 
+// The value that StepNumber gave, if it was asked for; else kNoValue. Found as the only integer
+// that an optimizer keeps: a model may have values of any name.
+ValueId FindStepNumber(const Graph& graph);
+
 // kStepNumber: the state and the node that counts are added in front when they are not there yet,
 // so that everything may read the number, however late.
 ValueId StepNumber(Graph& graph);
