@@ -1,0 +1,39 @@
+// Operators on images in blocks of channels ([batch][channels / 8][height][width][8], see
+// kernels/blocked.h), domain kMemplan: what the layout pass makes of ONNX's.
+//
+// The shapes are real five-dimensional shapes with the padding of the last block, so elementwise
+// operators, Concat and Split along the block axis, and the planner need to know nothing of it.
+#ifndef ONNX_MEMPLAN_OPS_BLOCKED_H_
+#define ONNX_MEMPLAN_OPS_BLOCKED_H_
+
+#include "ops/host_kernels.h"
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "kernels/blocked.h"
+#include "ops/gemm_lowering.h"
+#include "ops/node_context.h"
+#include "ops/op_def.h"
+
+namespace onnx_memplan {
+
+// The blocked shape of an image [batch, channels, height, width].
+Shape BlockedShape(const Shape& image);
+// Whether `shape` is blocked: rank 5 with a last axis of kChannelBlock.
+bool IsBlockedShape(const Shape& shape);
+
+// The variants of BlockedConv. Each gives nullopt where it does not apply or is not the fastest on
+// `target`; `p` has the epilogue `fused` set already. Inputs: X, W (OIHW, constant), bias,
+// residual.
+std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target& target,
+                                           const kernels::BlockedConvParams& p);
+std::optional<Lowering> LowerBlockedWinograd(const NodeContext& node, const Target& target,
+                                             const kernels::BlockedConvParams& p);
+std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Target& target,
+                                              const kernels::BlockedConvParams& p);
+
+}  // namespace onnx_memplan
+
+#endif  // ONNX_MEMPLAN_OPS_BLOCKED_H_

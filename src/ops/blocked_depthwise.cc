@@ -1,0 +1,13 @@
+// Depthwise convolution over images in blocks of channels.
+#include "ops/host_kernels.h"
+
+#include "ops/blocked.h"
+
+namespace onnx_memplan {
+
+std::optional<Lowering> LowerBlockedDepthwise(const NodeContext&, const Target&,
+                                              const kernels::BlockedConvParams&) {
+  return std::nullopt;
+}
+
+}  // namespace onnx_memplan
