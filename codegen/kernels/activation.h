@@ -49,7 +49,7 @@ struct ThresholdedRelu : TakesLanes {
 struct Elu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x < Splat<T>(0) ? Splat<T>(alpha) * (ExpOf(x) - Splat<T>(1)) : x;
+    return x < Splat<T>(0) ? Splat<T>(alpha) * (FastExpOf<1>(x) - Splat<T>(1)) : x;
   }
 };
 
@@ -65,7 +65,7 @@ struct Celu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
     const T scale = Splat<T>(alpha);
-    return x < Splat<T>(0) ? scale * (ExpOf(x / scale) - Splat<T>(1)) : x;
+    return x < Splat<T>(0) ? scale * (FastExpOf<1>(x / scale) - Splat<T>(1)) : x;
   }
 };
 
@@ -101,7 +101,7 @@ struct HardSwish : TakesLanes {
 struct Silu : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x / (Splat<T>(1) + ExpOf(-x));
+    return x / (Splat<T>(1) + FastExpOf<-1>(x));
   }
 };
 
@@ -109,7 +109,7 @@ struct Silu : TakesLanes {
 struct QuickGelu : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float) {
-    return x / (Splat<T>(1) + ExpOf(Splat<T>(-alpha) * x));
+    return x / (Splat<T>(1) + FastExpOf<-1>(Splat<T>(alpha) * x));
   }
 };
 
@@ -121,13 +121,13 @@ struct Gelu : TakesLanes {
   }
 };
 
-// Gelu by the tanh approximation.
+// Gelu by the tanh approximation; (1 + tanh(y)) / 2 = 1 / (1 + e^-2y).
 struct GeluTanh : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    const T root = Splat<T>(0.79788456080286535588);  // sqrt(2 / pi)
-    const T inner = root * (x + Splat<T>(0.044715) * x * x * x);
-    return Splat<T>(0.5) * x * (Splat<T>(1) + TanhOf(inner));
+    const T slope = Splat<T>(1.5957691216057307117);  // 2 sqrt(2 / pi)
+    const T cubic = Splat<T>(0.044715 * 1.5957691216057307117);
+    return x / (Splat<T>(1) + FastExpOf<-1>(x * (cubic * (x * x) + slope)));
   }
 };
 
@@ -135,7 +135,7 @@ struct GeluTanh : TakesLanes {
 struct Softplus : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return Relu::Apply(x, 0.0F, 0.0F) + Log1pOfUnit(ExpOf(-AbsOf(x)));
+    return Relu::Apply(x, 0.0F, 0.0F) + Log1pOfUnit(FastExpOf<-1>(AbsOf(x)));
   }
 };
 
@@ -152,7 +152,7 @@ struct Mish : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
     const T bound = Splat<T>(20);
-    const T e = ExpOf(x > bound ? bound : x);
+    const T e = FastExpOf<1>(x > bound ? bound : x);
     const T n = e * (e + Splat<T>(2));
     return x * (n / (n + Splat<T>(2)));
   }

@@ -3,7 +3,8 @@
 // scalars the same names are the C library's functions.
 //
 // Each function reduces its argument to an interval where a polynomial is enough. The coefficients
-// are Chebyshev fits of the functions that the comments name, made for this file.
+// are minimax fits of the functions that the comments name, made for this file. The errors that are
+// stated were measured over floats of every magnitude; lane_math_test.cc keeps them.
 #ifndef MEMPLAN_KERNELS_LANE_MATH_H_
 #define MEMPLAN_KERNELS_LANE_MATH_H_
 
@@ -22,86 +23,117 @@ inline double LogOf(double x) { return std::log(x); }
 inline double Log1pOfUnit(double x) { return std::log1p(x); }
 inline double TanhOf(double x) { return std::tanh(x); }
 inline double ErfOf(double x) { return std::erf(x); }
+template <int Sign, class T>
+inline T FastExpOf(T x) {
+  return std::exp(Sign > 0 ? x : -x);
+}
 
 #if MEMPLAN_NATIVE_LANES > 1
-
-// 2^n for n in [-126, 127].
-MEMPLAN_INLINE FloatLanes PowerOfTwo(IntLanes n) { return BitCast<FloatLanes>((n + 127) << 23); }
 
 // The magnitude of `magnitude`, which is not negative, with the sign of `sign`.
 MEMPLAN_INLINE FloatLanes WithSign(FloatLanes magnitude, FloatLanes sign) {
   return BitCast<FloatLanes>(BitCast<IntLanes>(magnitude) | (BitCast<IntLanes>(sign) & INT32_MIN));
 }
 
-// x = n log 2 + r, e^x = 2^n e^r.
-MEMPLAN_INLINE FloatLanes ExpOf(FloatLanes x) {
-  // Outside, the result is 0 or infinity in float. NaN becomes the bound, and NaN again at the end.
-  const FloatLanes lowest = Splat<FloatLanes>(-104.0F);
-  const FloatLanes highest = Splat<FloatLanes>(89.0F);
-  const FloatLanes above = x > lowest ? x : lowest;
-  const FloatLanes c = above < highest ? above : highest;
-  const FloatLanes scaled = c * 1.44269504F;  // 1 / log 2
-  const IntLanes n =
-      __builtin_convertvector(scaled + WithSign(Splat<FloatLanes>(0.5F), scaled), IntLanes);
-  const FloatLanes n_float = __builtin_convertvector(n, FloatLanes);
+// 2^n in the exponent's place, from a float's bits whose lowest eight are n + 127. n = -127 gives 0
+// and n = 128 infinity.
+MEMPLAN_INLINE FloatLanes PowerOfTwo(UintLanes biased) { return BitCast<FloatLanes>(biased << 23); }
+
+// s x = n log 2 + s r with |r| < 0.3466, s = 1 or -1.
+struct ReducedLanes {
+  FloatLanes r;
+  UintLanes biased;  // lowest eight bits: n + 127, if that is in [0, 255]
+};
+
+template <int Sign>
+MEMPLAN_INLINE ReducedLanes ReduceByLog2(FloatLanes x) {
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits of the sum.
+  constexpr float kRound = 12582912.0F + 127.0F;
+  const FloatLanes sum = x * (Sign * 1.44269504F) + kRound;  // 1 / log 2
+  const FloatLanes n = sum - kRound;
   // log 2 in two parts; the first has few enough bits that its product with n is exact.
-  const FloatLanes r = (c - n_float * 0.693359375F) - n_float * -2.12194440e-4F;
-  // (e^r - 1 - r) / r^2 on |r| < 0.35.
-  FloatLanes p = Splat<FloatLanes>(0.001392692661F);
-  p = p * r + 0.008363773874F;
-  p = p * r + 0.04166655011F;
-  p = p * r + 0.1666657338F;
-  p = p * r + 0.5F;
-  const FloatLanes exp_r = p * r * r + r + 1.0F;
+  const FloatLanes r = (x - n * (Sign * 0.693359375F)) - n * (Sign * -2.12194440e-4F);
+  return {r, BitCast<UintLanes>(sum)};
+}
+
+// NaN stays.
+MEMPLAN_INLINE FloatLanes Between(float lowest, FloatLanes x, float highest) {
+  const FloatLanes lower = Splat<FloatLanes>(lowest);
+  const FloatLanes upper = Splat<FloatLanes>(highest);
+  const FloatLanes above = lower > x ? lower : x;
+  return upper < above ? upper : above;
+}
+
+// (e^(s r) - 1 - s r) / r on |r| < 0.3473, for s = 1 or -1.
+template <int Sign>
+MEMPLAN_INLINE FloatLanes ExpRestOverR(FloatLanes r) {
+  FloatLanes p = Splat<FloatLanes>(0.001394668123F);
+  p = p * r + Sign * 0.008366717056F;
+  p = p * r + 0.04166627893F;
+  p = p * r + Sign * 0.16666542F;
+  p = p * r + 0.5000000063F;
+  return p * r;
+}
+
+// e^x. At most 1.1 units in the last place off, below the normal range too.
+MEMPLAN_INLINE FloatLanes ExpOf(FloatLanes x) {
+  // Outside, the result is 0 or infinity in float.
+  const ReducedLanes reduced = ReduceByLog2<1>(Between(-104.0F, x, 89.0F));
+  const FloatLanes exp_r = ExpRestOverR<1>(reduced.r) * reduced.r + reduced.r + 1.0F;
   // In two factors, so that results near the ends of the range of float neither overflow early nor
   // lose their last bits.
+  const IntLanes n = BitCast<IntLanes>(reduced.biased) - (0x4b400000 + 127);
   const IntLanes half = n >> 1;
-  const FloatLanes result = exp_r * PowerOfTwo(half) * PowerOfTwo(n - half);
-  return x == x ? result : x;
+  const FloatLanes low = PowerOfTwo(BitCast<UintLanes>(half + 127));
+  return exp_r * low * PowerOfTwo(BitCast<UintLanes>(n - half + 127));
 }
 
-// x + x z P(z) with z = x^2 near 0, else 1 - 2 / (e^2|x| + 1) with x's sign.
+// e^(Sign x), a third cheaper than ExpOf: at most 2.5 units in the last place off, but results
+// below the normal range are 0, and those above 2^127.5 infinity.
+template <int Sign>
+MEMPLAN_INLINE FloatLanes FastExpOf(FloatLanes x) {
+  const ReducedLanes reduced =
+      ReduceByLog2<Sign>(Sign > 0 ? Between(-88.0F, x, 89.0F) : Between(-89.0F, x, 88.0F));
+  const FloatLanes r = reduced.r;
+  // (e^r - 1 - r) / r^2.
+  FloatLanes p = Splat<FloatLanes>(Sign * 0.008312425785F);
+  p = p * r + 0.04189102922F;
+  p = p * r + Sign * 0.1666711835F;
+  p = p * r + 0.4999922557F;
+  p = p * r + Sign * 1.0F;
+  p = p * r + 1.0F;
+  return p * PowerOfTwo(reduced.biased);
+}
+
+// m / (m + 2) with m = e^2x - 1. At most 3 units in the last place off.
 MEMPLAN_INLINE FloatLanes TanhOf(FloatLanes x) {
-  const FloatLanes magnitude = AbsOf(x);
-  const FloatLanes z = x * x;
-  // (tanh(x) / x - 1) / z on z < 0.36.
-  FloatLanes p = Splat<FloatLanes>(-0.00626911972F);
-  p = p * z + 0.02111095905F;
-  p = p * z - 0.05387394885F;
-  p = p * z + 0.1333291537F;
-  p = p * z - 0.3333333033F;
-  const FloatLanes near_zero = x + x * z * p;
-  const FloatLanes far = 1.0F - 2.0F / (ExpOf(2.0F * magnitude) + 1.0F);
-  return magnitude < Splat<FloatLanes>(0.6F) ? near_zero : WithSign(far, x);
+  // Beyond, the quotient is 1 in float.
+  const ReducedLanes reduced = ReduceByLog2<1>(Between(-20.0F, x + x, 20.0F));
+  const FloatLanes rest = ExpRestOverR<1>(reduced.r) * reduced.r + reduced.r;
+  const FloatLanes scale = PowerOfTwo(reduced.biased);
+  const FloatLanes m = rest * scale + (scale - 1.0F);
+  return m / (m + 2.0F);
 }
 
-// x + x P(x^2) for |x| < 1, else 1 - e^Q(|x|) with x's sign.
+// x P(x^2) / Q(x^2), fitted on [0, 3.93]; beyond, erf is 1 in float. At most 6 units in the last
+// place off.
 MEMPLAN_INLINE FloatLanes ErfOf(FloatLanes x) {
-  const FloatLanes magnitude = AbsOf(x);
   const FloatLanes z = x * x;
-  // erf(x) / x - 1 on z < 1.
-  FloatLanes p = Splat<FloatLanes>(7.875875063e-5F);
-  p = p * z - 0.0008016864287F;
-  p = p * z + 0.005189087423F;
-  p = p * z - 0.02685421201F;
-  p = p * z + 0.1128359472F;
-  p = p * z - 0.3761262667F;
-  p = p * z + 0.1283791658F;
-  const FloatLanes near_zero = x + x * p;
-  // log(1 - erf(x)) on [1, 4]; beyond, erf is 1 in float.
-  const FloatLanes bound = Splat<FloatLanes>(4.0F);
-  const FloatLanes m = magnitude < bound ? magnitude : bound;
-  FloatLanes q = Splat<FloatLanes>(-1.327236181e-5F);
-  q = q * m + 0.0003169370225F;
-  q = q * m - 0.003432351381F;
-  q = q * m + 0.02260477224F;
-  q = q * m - 0.1032811176F;
-  q = q * m - 0.6391412576F;
-  q = q * m - 1.125893652F;
-  q = q * m - 0.0007658977797F;
-  const FloatLanes far = WithSign(1.0F - ExpOf(q), x);
-  // NaN, which is not above 1, comes from near_zero.
-  return magnitude >= Splat<FloatLanes>(1.0F) ? far : near_zero;
+  FloatLanes p = Splat<FloatLanes>(2.04197227e-6F);
+  p = p * z + 0.0002848074212F;
+  p = p * z + 0.003779572464F;
+  p = p * z + 0.05279017057F;
+  p = p * z + 0.1907830259F;
+  p = p * z + 1.128379145F;
+  FloatLanes q = Splat<FloatLanes>(3.800402857e-5F);
+  q = q * z + 0.001165203153F;
+  q = q * z + 0.01499736372F;
+  q = q * z + 0.1142571816F;
+  q = q * z + 0.5024097742F;
+  q = q * z + 1.0F;
+  const FloatLanes one = Splat<FloatLanes>(1.0F);
+  // NaN, which is not above the bound, comes from the quotient.
+  return AbsOf(x) > Splat<FloatLanes>(3.92F) ? WithSign(one, x) : x * p / q;
 }
 
 // n log 2 + log(1 + t), where x = 2^n (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)].
@@ -147,10 +179,11 @@ MEMPLAN_INLINE FloatLanes Log1pOfUnit(FloatLanes x) {
 
 #endif  // MEMPLAN_NATIVE_LANES > 1
 
-// 1 / (1 + e^-x).
+// 1 / (1 + e^-x). At most 4 units in the last place off for vectors, whose results below the normal
+// range are 0.
 template <class T>
 MEMPLAN_INLINE T SigmoidOf(T x) {
-  return Splat<T>(1) / (Splat<T>(1) + ExpOf(-x));
+  return Splat<T>(1) / (Splat<T>(1) + FastExpOf<-1>(x));
 }
 
 }  // namespace kernels
