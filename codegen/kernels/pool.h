@@ -106,7 +106,8 @@ MEMPLAN_SHARED_FUNCTION void PoolRow(const PoolParams& p, const T* x, int32_t qz
 }
 
 // The taps of output q along `axis` that an average counts.
-MEMPLAN_INLINE int32_t CountedTaps(const PoolParams& p, int axis, int32_t q) {
+template <class Params>
+MEMPLAN_INLINE int32_t CountedTaps(const Params& p, int axis, int32_t q) {
   const int32_t start = q * p.stride[axis] - p.padding[axis];
   int32_t size = p.in_size[axis];
   if (p.counts_padding != 0) size += p.padding_after[axis];

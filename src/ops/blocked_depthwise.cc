@@ -1,13 +1,69 @@
 // Depthwise convolution over images in blocks of channels.
 #include "ops/host_kernels.h"
 
+#include "kernels/blocked_depthwise.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
+#include "ops/dispatch.h"
 
 namespace onnx_memplan {
+namespace {
 
-std::optional<Lowering> LowerBlockedDepthwise(const NodeContext&, const Target&,
-                                              const kernels::BlockedConvParams&) {
-  return std::nullopt;
+// The kernel's constants: for each block its bias, then each of its taps.
+Tensor PackDepthwise(const kernels::BlockedConvParams& p, std::span<const float> weights,
+                     std::span<const float> bias) {
+  const size_t taps = static_cast<size_t>(p.taps[0]) * static_cast<size_t>(p.taps[1]);
+  const auto lanes = static_cast<size_t>(kernels::kChannelBlock);
+  const auto blocks = static_cast<size_t>(kernels::ChannelBlocks(p.in_channels));
+  std::vector<float> packed(blocks * (1 + taps) * lanes);
+  for (size_t c = 0; c < static_cast<size_t>(p.in_channels); ++c) {
+    float* to = packed.data() + c / lanes * (1 + taps) * lanes + c % lanes;
+    if (!bias.empty()) to[0] = bias[c];
+    for (size_t t = 0; t < taps; ++t) to[(1 + t) * lanes] = weights[c * taps + t];
+  }
+  const auto count = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({count}, packed);
+}
+
+template <int Lanes>
+KernelFunction DepthwiseFunction(int32_t taps, int32_t stride) {
+  if (taps == 3 && stride == 1) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 3, 1>>();
+  if (taps == 3) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 3, 2>>();
+  if (taps == 5 && stride == 1) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 5, 1>>();
+  if (taps == 5) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 5, 2>>();
+  return FunctionOf<&kernels::BlockedDepthwise<Lanes, 0, 0>>();
+}
+
+}  // namespace
+
+std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Target& target,
+                                              const kernels::BlockedConvParams& p) {
+  if (p.in_blocked == 0) return std::nullopt;
+  std::span<const float> bias;
+  if (node.HasInput(2)) {
+    if (node.InputConstant(2) == nullptr) return std::nullopt;
+    bias = node.InputConstant(2)->As<float>();
+  }
+  const bool common = (p.taps[1] == 3 || p.taps[1] == 5) &&
+                      (p.stride[1] == 1 || p.stride[1] == 2) && p.dilation[1] == 1;
+  const int32_t taps = common ? p.taps[1] : 0;
+  const int32_t stride = common ? p.stride[1] : 0;
+  // Wider vectors than a block gain nothing: their loads would cross the lines of the cache.
+  const int32_t lanes = target.vector_floats >= 8 ? 8 : 4;
+  KernelCall call;
+  call.header = "kernels/blocked_depthwise.h";
+  call.name = absl::StrCat("kernels::BlockedDepthwise<", lanes, ", ", taps, ", ", stride, ">");
+  call.function =
+      lanes == 8 ? DepthwiseFunction<8>(taps, stride) : DepthwiseFunction<4>(taps, stride);
+  call.constants = {PackDepthwise(p, node.InputConstant(1)->As<float>(), bias)};
+  return OneCall(
+      std::move(call), p,
+      {KernelArg::Input(0), KernelArg::Constant(0), ResidualArg(node), KernelArg::Output(0)});
 }
 
 }  // namespace onnx_memplan
