@@ -15,6 +15,7 @@
 #include "onnx_memplan/emit.h"
 #include "onnx_memplan/graph.h"
 #include "onnx_memplan/load.h"
+#include "onnx_memplan/optimize.h"
 #include "onnx_memplan/passes.h"
 #include "onnx_memplan/plan.h"
 #include "onnx_memplan/tensor.h"
@@ -31,6 +32,7 @@ struct CompileOptions {
   // The name of a built-in target (AvailableTargets) or the path of a JSON file, see
   // docs/targets.md.
   std::string target = "generic";
+  OptimizeFor optimize = OptimizeFor::kBalanced;
   // See AvailablePlanners.
   std::string planner = "auto";
   PlanBudget budget;

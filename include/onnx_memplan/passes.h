@@ -31,6 +31,9 @@ struct PassOptions {
   std::vector<std::string> off = {};
   // Instead of the default: every pass that is not required is off unless `on` names it.
   bool only_named = false;
+  // Channels in a block of `block-channels`, for a target whose vectors gain by that layout: 8, or
+  // 0, and the pass does nothing.
+  int32_t channel_block = 0;
 };
 
 // One run of one pass that changed something.

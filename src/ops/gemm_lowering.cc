@@ -104,6 +104,7 @@ Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth
 }
 
 int64_t PanelBudgetBytes(const NodeContext& node, const Target& target) {
+  if (target.optimize == OptimizeFor::kMemory) return 1024;
   const int64_t beside = (node.InputType(0).Bytes() + node.OutputType(0).Bytes()) / 64;
   return target.vector_floats <= 4 ? std::clamp<int64_t>(beside, 1024, 4096)
                                    : std::clamp<int64_t>(beside, 4096, 32768);

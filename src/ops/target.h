@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "onnx_memplan/optimize.h"
 
 namespace onnx_memplan {
 
@@ -22,6 +23,8 @@ struct Target {
   int64_t arena_alignment = 16;
   // What the user should pass to g++ or clang++ for this target; may be empty.
   std::string compiler_flags;
+  // What kernels are chosen by; no property of the target itself, but every choice asks for both.
+  OptimizeFor optimize = OptimizeFor::kBalanced;
 
   friend bool operator==(const Target&, const Target&) = default;
 };

@@ -167,8 +167,7 @@ int64_t GraphEditor::DropUnreadOutputs(int32_t n, size_t keep) {
 bool GraphEditor::ReplaceUses(ValueId from, ValueId to) {
   if (is_graph_output(from)) {
     if (is_graph_output(to) || producer(to) < 0) return false;
-    std::swap(graph_.values[static_cast<size_t>(from)].name,
-              graph_.values[static_cast<size_t>(to)].name);
+    SwapNames(from, to);
     std::replace(graph_.outputs.begin(), graph_.outputs.end(), from, to);
     for (State& state : graph_.states) {
       if (state.out == from) state.out = to;
@@ -186,6 +185,10 @@ bool GraphEditor::ReplaceUses(ValueId from, ValueId to) {
   }
   RemoveIfUnread(from);
   return true;
+}
+
+void GraphEditor::SwapNames(ValueId a, ValueId b) {
+  std::swap(graph_.values[static_cast<size_t>(a)].name, graph_.values[static_cast<size_t>(b)].name);
 }
 
 void GraphEditor::TakeOutput(int32_t n, int32_t last) {

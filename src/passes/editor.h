@@ -80,6 +80,8 @@ class GraphEditor {
   // False, and nothing is changed, when it cannot (`to` is a graph input, a constant, or a graph
   // output already).
   bool ReplaceUses(ValueId from, ValueId to);
+  // The names of two values, swapped.
+  void SwapNames(ValueId a, ValueId b);
   // Node `n` makes output 0 of `last` instead of its own output 0, which nothing but nodes that go
   // away with `last` reads. `last` is removed.
   void TakeOutput(int32_t n, int32_t last);

@@ -13,13 +13,13 @@ namespace onnx_memplan {
 
 // When a pass runs. The passes of a group run one after the other, again and again until none
 // changes anything; then comes the next group.
-enum PassGroup : uint8_t { kSimplify = 1, kFuse = 2, kFinish = 4 };
+enum PassGroup : uint8_t { kSimplify = 1, kFuse = 2, kLayout = 4, kFinish = 8 };
 
 struct Pass {
   PassInfo info;
   uint8_t groups = kSimplify;  // PassGroup bits
   // The number of places that it changed. The graph is typed before and after.
-  absl::StatusOr<int64_t> (*run)(Graph& graph) = nullptr;
+  absl::StatusOr<int64_t> (*run)(const PassOptions& options, Graph& graph) = nullptr;
 };
 
 std::span<const Pass> PassList();

@@ -5,12 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "passes/block_channels.h"
 #include "passes/editor.h"
 #include "passes/fold_affine.h"
 #include "passes/fuse.h"
 #include "passes/infer.h"
 #include "passes/pass_list.h"
 #include "passes/recognise.h"
+#include "passes/remove_channels.h"
 #include "passes/simplify.h"
 #include "passes/transposes.h"
 #include "support/status_macros.h"
@@ -19,17 +21,33 @@ namespace onnx_memplan {
 namespace {
 
 template <absl::StatusOr<int64_t> (*kEdit)(GraphEditor&)>
-absl::StatusOr<int64_t> Edit(Graph& graph) {
+absl::StatusOr<int64_t> Edit(const PassOptions&, Graph& graph) {
   GraphEditor editor(graph);
   ASSIGN_OR_RETURN(const int64_t rewrites, kEdit(editor));
   RETURN_IF_ERROR(editor.Finish());
   return rewrites;
 }
 
-absl::StatusOr<int64_t> RunInferAndFold(Graph& graph) {
+absl::StatusOr<int64_t> RunInferAndFold(const PassOptions&, Graph& graph) {
   const size_t before = graph.nodes.size();
   RETURN_IF_ERROR(InferAndFold(graph));
   return before > graph.nodes.size() ? static_cast<int64_t>(before - graph.nodes.size()) : 0;
+}
+
+absl::StatusOr<int64_t> RunBlockChannels(const PassOptions& options, Graph& graph) {
+  if (options.channel_block == 0) return 0;
+  GraphEditor editor(graph);
+  ASSIGN_OR_RETURN(const int64_t rewrites, BlockChannels(editor));
+  RETURN_IF_ERROR(editor.Finish());
+  return rewrites;
+}
+
+absl::StatusOr<int64_t> RunRemoveChannels(const PassOptions& options, Graph& graph) {
+  return RemoveChannels(std::max(options.channel_block, 1), graph);
+}
+
+absl::StatusOr<int64_t> RunSeparateOutputs(const PassOptions&, Graph& graph) {
+  return SeparateOutputs(graph);
 }
 
 constexpr uint8_t kCleanup = kSimplify | kFuse;
@@ -103,6 +121,14 @@ constexpr Pass kPasses[] = {
       .summary = "Transpose behind elementwise nodes, to where it meets its inverse"},
      kSimplify,
      Edit<SinkTransposes>},
+    {{.name = "remove-constant-channels",
+      .summary = "channels of Conv and Gemm that are the same for all inputs, or that nothing reads"},
+     kFuse,
+     RunRemoveChannels},
+    {{.name = "fuse-attention",
+      .summary = "softmax(scale * Q K^T + mask) V, which then never holds all scores"},
+     kFuse,
+     Edit<FuseAttention>},
     {{.name = "merge-affine",
       .summary = "scale and shift that are left, one behind the other, as one BatchNormalization"},
      kFuse,
@@ -121,11 +147,15 @@ constexpr Pass kPasses[] = {
     {{.name = "fuse-updates", .summary = "weight gradients into the updates that read them"},
      kFuse,
      Edit<FuseUpdates>},
+    {{.name = "block-channels",
+      .summary = "images in blocks of eight channels, where the target's vectors gain by it"},
+     kLayout,
+     RunBlockChannels},
     {{.name = "separate-outputs",
       .summary = "no output is an input, a constant or another output",
       .required = true},
      kFinish,
-     SeparateOutputs},
+     RunSeparateOutputs},
 };
 
 absl::Status CheckNames(const std::vector<std::string>& names) {
@@ -153,10 +183,11 @@ bool IsOn(const PassInfo& info, const PassOptions& options) {
 }
 
 // Runs `pass` and checks what it left; adds to `runs` when it changed something.
-absl::StatusOr<bool> RunPass(const Pass& pass, Graph& graph, std::vector<PassRun>* runs) {
+absl::StatusOr<bool> RunPass(const Pass& pass, const PassOptions& options, Graph& graph,
+                             std::vector<PassRun>* runs) {
   const std::string name(pass.info.name);
   const auto before = static_cast<int64_t>(graph.nodes.size());
-  absl::StatusOr<int64_t> rewrites = pass.run(graph);
+  absl::StatusOr<int64_t> rewrites = pass.run(options, graph);
   // What the operators' rules say of the user's graph is for the user as it is.
   if (!rewrites.ok() && pass.run == RunInferAndFold && runs->empty()) return rewrites.status();
   const absl::Status status = rewrites.ok() ? graph.Verify(/*typed=*/true) : rewrites.status();
@@ -193,13 +224,13 @@ absl::StatusOr<std::vector<PassRun>> OptimizeGraph(const PassOptions& options, G
   // that would undo each other for ever, and is far above what any graph takes.
   constexpr int kMaxRounds = 100;
   std::vector<PassRun> runs;
-  for (const uint8_t group : {kSimplify, kFuse, kFinish}) {
+  for (const uint8_t group : {kSimplify, kFuse, kLayout, kFinish}) {
     bool changed = true;
     for (int round = 0; changed && round < kMaxRounds; ++round) {
       changed = false;
       for (const Pass& pass : kPasses) {
         if ((pass.groups & group) == 0 || !IsOn(pass.info, options)) continue;
-        ASSIGN_OR_RETURN(const bool pass_changed, RunPass(pass, graph, &runs));
+        ASSIGN_OR_RETURN(const bool pass_changed, RunPass(pass, options, graph, &runs));
         changed |= pass_changed;
       }
     }

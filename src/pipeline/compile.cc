@@ -204,7 +204,8 @@ absl::StatusOr<std::vector<EmittedFile>> CompiledModel::Emit(EmitOptions options
 }
 
 absl::StatusOr<std::string> CompiledModel::ExportOnnx() const {
-  return onnx_memplan::ExportOnnx(graph());
+  const std::optional<Graph>& plain = impl_->main().plain_graph;
+  return onnx_memplan::ExportOnnx(plain ? *plain : graph());
 }
 
 absl::StatusOr<std::vector<Tensor>> CompiledModel::Run(std::span<const Tensor> inputs) const {
@@ -246,14 +247,15 @@ absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptio
   auto impl = std::make_shared<CompiledModel::Impl>();
   impl->info = model.info;
   impl->planner = options.planner;
-  ASSIGN_OR_RETURN(const Target target, ResolveTarget(options.target));
+  ASSIGN_OR_RETURN(Target target, ResolveTarget(options.target));
+  target.optimize = options.optimize;
   ASSIGN_OR_RETURN(const std::unique_ptr<Planner> planner, MakePlanner(options.planner));
   if (options.train) {
     ASSIGN_OR_RETURN(impl->entries,
                      MakeTrainingEntries(std::move(model), target, *planner, options));
   } else {
     ASSIGN_OR_RETURN(Entry entry,
-                     MakeEntry("run", std::move(model.graph), target, *planner, options));
+                     MakeInferenceEntry(std::move(model.graph), target, *planner, options));
     impl->entries.push_back(std::move(entry));
   }
   for (const Entry& entry : impl->entries) {  // they share one arena

@@ -10,10 +10,12 @@
 namespace onnx_memplan {
 namespace {
 
-// Passes that put an activation or a sum into the kernel before it. Gradient rules are of single
-// operators, so that these passes run on the whole step only.
+// Passes that make one node of several. Gradient rules are of single operators, so that these
+// passes run on the whole step only.
 PassOptions WithoutFusion(PassOptions options) {
-  for (const char* pass : {"fuse-residual-add", "fuse-activations"}) options.off.push_back(pass);
+  for (const char* pass : {"fuse-attention", "fuse-residual-add", "fuse-activations"}) {
+    options.off.push_back(pass);
+  }
   return options;
 }
 

@@ -2,6 +2,7 @@
 #ifndef ONNX_MEMPLAN_PIPELINE_ENTRY_H_
 #define ONNX_MEMPLAN_PIPELINE_ENTRY_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,20 @@ struct Entry {
   std::vector<std::string> gradient_of;
   // What is computed again in the backward pass.
   RecomputeResult recomputed;
+  // Where images are kept in blocks of channels: the graph and the arena without that.
+  std::optional<Graph> plain_graph;
+  int64_t plain_arena_bytes = 0;
 };
 
 // `recompute_late`: see BuildOptions.
 absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
                                 const Planner& planner, const CompileOptions& options,
                                 bool recompute_late = true);
+
+// "run": images are kept in blocks of channels where the target gains by that and
+// CompileOptions::optimize allows what it does to the arena.
+absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, const Planner& planner,
+                                         const CompileOptions& options);
 
 // "train_step", "infer" and, when asked for, "gradients". Values are computed again where that
 // makes the arena smaller: see TrainOptions::recompute and recompute_for_limit.

@@ -87,6 +87,13 @@ void AddModelOptions(CLI::App& app, ModelArguments& arguments) {
                      JoinNames(AvailableTargets()))
       ->type_name("NAME|FILE.json")
       ->capture_default_str();
+  app.add_option(
+         "--optimize", arguments.optimize,
+         "balanced: fast code as far as the arena grows by at most 3 %; speed: whatever "
+         "memory that takes; size: no weights larger than the model's; memory: the smallest "
+         "arena")
+      ->check(CLI::IsMember({"balanced", "speed", "size", "memory"}))
+      ->capture_default_str();
 }
 
 void AddPlannerOptions(CLI::App& app, PlannerArguments& arguments) {
@@ -177,6 +184,10 @@ absl::StatusOr<CompileOptions> MakeCompileOptions(const ModelArguments& model,
   options.passes.on = model.passes_on;
   options.passes.off = model.passes_off;
   options.target = model.target;
+  options.optimize = model.optimize == "speed"    ? OptimizeFor::kSpeed
+                     : model.optimize == "size"   ? OptimizeFor::kSize
+                     : model.optimize == "memory" ? OptimizeFor::kMemory
+                                                  : OptimizeFor::kBalanced;
   options.planner = planner.planner;
   options.budget = MakeBudget(planner, output);
   return options;

@@ -24,6 +24,7 @@ struct ModelArguments {
   std::vector<std::string> passes_on;
   std::vector<std::string> passes_off;
   std::string target = "generic";
+  std::string optimize = "balanced";
 };
 
 struct PlannerArguments {

@@ -94,9 +94,10 @@ absl::StatusOr<ReportFormat> FormatOfPath(const std::string& path) {
 
 // The options that shape the generated code, in a fixed order and without paths.
 std::string OptionsText(const CompileArguments& arguments) {
-  std::string text = absl::StrCat("--target ", arguments.model.target, " --planner ",
-                                  arguments.planner.planner, " --weights ", arguments.weights,
-                                  " --arena ", arguments.arena, " --io ", arguments.io);
+  std::string text =
+      absl::StrCat("--target ", arguments.model.target, " --optimize ", arguments.model.optimize,
+                   " --planner ", arguments.planner.planner, " --weights ", arguments.weights,
+                   " --arena ", arguments.arena, " --io ", arguments.io);
   for (const std::string& dim : arguments.model.dims) absl::StrAppend(&text, " --dim ", dim);
   for (const std::string& shape : arguments.model.input_shapes) {
     absl::StrAppend(&text, " --input-shape ", shape);
