@@ -1,13 +1,236 @@
-// Direct convolution over images in blocks of channels.
+// Direct convolution over images in blocks of channels: which tiles, and the weights in the order
+// in which these read them.
 #include "ops/host_kernels.h"
 
+#include "ops/blocked_direct.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
+#include "support/check.h"
 
 namespace onnx_memplan {
+namespace {
 
-std::optional<Lowering> LowerBlockedDirect(const NodeContext&, const Target&,
-                                           const kernels::BlockedConvParams&) {
-  return std::nullopt;
+using kernels::BlockedConvParams;
+using kernels::kChannelBlock;
+
+// `groups` groups of output channels, each computed in tiles of `shape`.
+struct DirectPart {
+  DirectShape shape;
+  int32_t groups = 0;
+};
+
+// One tap, and each pixel sees its own: the image may as well be one row.
+bool IsPointwise(const BlockedConvParams& p) {
+  bool pointwise = true;
+  for (int i = 0; i < 2; ++i) {
+    pointwise = pointwise && p.taps[i] == 1 && p.stride[i] == 1 && p.padding[i] == 0 &&
+                p.in_size[i] == p.out_size[i];
+  }
+  return pointwise;
+}
+
+// How a tile reads the input of `p`.
+DirectAccess AccessOf(const BlockedConvParams& p) {
+  if (p.in_blocked == 0) {
+    return {p.stride[1] <= 2 ? p.stride[1] : 0, kernels::kDirectPlanes};
+  }
+  return {p.stride[1] <= 2 ? p.stride[1] * kChannelBlock : 0,
+          IsPointwise(p) ? kernels::kDirectPointwise : kernels::kDirectBlocked};
+}
+
+// Whether a row of outputs is tiles of shape.pixels and of one less.
+bool Splits(const DirectShape& shape, int32_t width) {
+  return kernels::SplitDirectRow(width, shape.pixels).full >= 0;
+}
+
+bool Fits(const DirectShape& shape, const Target& target) {
+  const int32_t sums = shape.vectors * shape.pixels;
+  return shape.width <= target.vector_floats &&
+         sums + std::min(shape.vectors, shape.pixels) + 1 <= target.vector_registers;
+}
+
+// About how many cycles a group of `shape` takes for a row of outputs. Counted for a CPU that does
+// two multiply-adds of 8 floats or one of 16 and two loads a cycle, with a latency of four; the
+// constants are fitted to tools/bench/blocked_kernels.cc.
+double RowCycles(const BlockedConvParams& p, const DirectAccess& access, const DirectShape& shape) {
+  constexpr double kLatency = 4.4;
+  constexpr double kLoad = 0.55;
+  constexpr double kStartOfRun = 4;
+  constexpr double kTile = 8;
+  constexpr double kTilePerSumSquared = 0.1;
+  const bool planes = access.kind == kernels::kDirectPlanes;
+  const double depth = double{1} * p.in_channels * p.taps[0] * p.taps[1];
+  const double runs = access.kind == kernels::kDirectPointwise ? 0
+                      : planes                                 ? depth / p.taps[1]
+                               : depth / std::min(p.in_channels, kChannelBlock);
+  const kernels::DirectRow row = kernels::SplitDirectRow(p.out_size[1], shape.pixels);
+  double cycles = 0;
+  for (const auto& [pixels, count] :
+       {std::pair(shape.pixels, row.full), std::pair(shape.pixels - 1, row.tiles - row.full)}) {
+    if (count == 0) continue;
+    const double sums = double{1} * pixels * shape.vectors;
+    const double step =
+        std::max({sums * shape.width / 16, kLoad * (pixels + shape.vectors), kLatency});
+    cycles +=
+        count * (kTile + kTilePerSumSquared * sums * sums + runs * kStartOfRun + depth * step);
+  }
+  return cycles;
+}
+
+// The cheapest way to cover the output channels with groups of at most two shapes.
+std::vector<DirectPart> ChooseParts(const Target& target, const BlockedConvParams& p,
+                                    const DirectAccess& access) {
+  constexpr double kSecondShape = 1.02;
+  std::vector<std::pair<DirectShape, double>> shapes;
+  for (const std::span<const DirectShape> list : {std::span<const DirectShape>(kDirectShapes8),
+                                                  std::span<const DirectShape>(kDirectShapes16)}) {
+    for (const DirectShape& shape : list) {
+      if (Fits(shape, target) && Splits(shape, p.out_size[1])) {
+        shapes.emplace_back(shape, RowCycles(p, access, shape));
+      }
+    }
+  }
+  const int32_t blocks = kernels::ChannelBlocks(p.out_channels);
+  std::vector<DirectPart> best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  for (const auto& [first, first_cycles] : shapes) {
+    for (int32_t groups = 1; groups * first.blocks() <= blocks; ++groups) {
+      const int32_t left = blocks - groups * first.blocks();
+      if (left == 0 && groups * first_cycles < best_cycles) {
+        best_cycles = groups * first_cycles;
+        best = {{first, groups}};
+      }
+      for (const auto& [second, second_cycles] : shapes) {
+        const int32_t others = left / second.blocks();
+        const double cycles = kSecondShape * (groups * first_cycles + others * second_cycles);
+        if (others == 0 || left % second.blocks() != 0 || cycles >= best_cycles) continue;
+        best_cycles = cycles;
+        best = {{first, groups}, {second, others}};
+      }
+    }
+  }
+  MEMPLAN_CHECK(!best.empty());
+  return best;
+}
+
+// [groups][input blocks][taps][channels of the block][channels of a group], from OIHW weights of
+// which output channel `first_channel` is the first; lanes behind the last channel are 0.
+Tensor PackWeights(const BlockedConvParams& p, std::span<const float> weights,
+                   const DirectPart& part, int32_t first_channel) {
+  const int32_t channels = part.shape.blocks() * kChannelBlock;
+  const int32_t lanes = p.in_blocked != 0 ? kChannelBlock : 1;
+  const int64_t taps = int64_t{p.taps[0]} * p.taps[1];
+  std::vector<float> packed(static_cast<size_t>(part.groups * channels * p.in_channels * taps));
+  float* to = packed.data();
+  for (int32_t group = 0; group < part.groups; ++group) {
+    const int32_t first = first_channel + group * channels;
+    const int32_t count = std::clamp(p.out_channels - first, 0, channels);
+    for (int32_t block = 0; block < p.in_channels; block += lanes) {
+      const int32_t block_end = std::min(block + lanes, p.in_channels);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        for (int32_t in = block; in < block_end; ++in, to += channels) {
+          for (int32_t l = 0; l < count; ++l) {
+            to[l] = weights[static_cast<size_t>((int64_t{first + l} * p.in_channels + in) * taps +
+                                                tap)];
+          }
+        }
+      }
+    }
+  }
+  const auto size = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({size}, packed);
+}
+
+// [groups][channels of a group]; 0 behind the last channel.
+Tensor PackBias(std::span<const float> bias, const DirectPart& part, int32_t first_channel) {
+  std::vector<float> packed(static_cast<size_t>(part.groups * part.shape.blocks() * kChannelBlock));
+  const auto first = static_cast<size_t>(first_channel);
+  for (size_t i = 0; i < packed.size() && first + i < bias.size(); ++i) packed[i] = bias[first + i];
+  const auto size = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({size}, packed);
+}
+
+kernels::BlockedDirectParams MakeDirectParams(const BlockedConvParams& conv) {
+  kernels::BlockedDirectParams p = {};
+  p.batch = conv.batch;
+  p.in_channels = conv.in_channels;
+  for (int i = 0; i < 2; ++i) {
+    p.in_size[i] = conv.in_size[i];
+    p.out_size[i] = conv.out_size[i];
+    p.taps[i] = conv.taps[i];
+    p.stride[i] = conv.stride[i];
+    p.dilation[i] = conv.dilation[i];
+    p.padding[i] = conv.padding[i];
+  }
+  p.out_blocks = kernels::ChannelBlocks(conv.out_channels);
+  p.clamps = conv.clamps;
+  p.activation = conv.activation;
+  p.lowest = conv.lowest;
+  p.highest = conv.highest;
+  p.alpha = conv.alpha;
+  p.beta = conv.beta;
+  return p;
+}
+
+// Tiles whose input stays in the second cache level while all groups of channels pass.
+int32_t ChunkTiles(const BlockedConvParams& p, const DirectShape& shape) {
+  constexpr int64_t kChunkFloats = 64 * 1024;
+  const int64_t tile_floats = int64_t{p.in_channels} * shape.pixels * p.stride[0] * p.stride[1];
+  const int64_t tiles =
+      int64_t{p.out_size[0]} * kernels::SplitDirectRow(p.out_size[1], shape.pixels).tiles;
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(kChunkFloats / std::max<int64_t>(tile_floats, 1), 1, tiles));
+}
+
+}  // namespace
+
+std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target& target,
+                                           const BlockedConvParams& conv) {
+  const bool has_bias = node.HasInput(2);
+  if (target.vector_floats < 8 || node.InputConstant(1) == nullptr ||
+      (has_bias && node.InputConstant(2) == nullptr) || node.OutputType(0).NumElements() == 0 ||
+      conv.in_channels == 0) {
+    return std::nullopt;
+  }
+  BlockedConvParams flat = conv;
+  if (IsPointwise(conv)) {
+    flat.in_size[0] = flat.out_size[0] = 1;
+    flat.in_size[1] = flat.out_size[1] = conv.in_size[0] * conv.in_size[1];
+  }
+  const DirectAccess access = AccessOf(flat);
+  kernels::BlockedDirectParams p = MakeDirectParams(flat);
+  Lowering lowering;
+  for (const DirectPart& part : ChooseParts(target, flat, access)) {
+    const DirectShape& shape = part.shape;
+    const int32_t first_channel = p.first_block * kChannelBlock;
+    p.groups = part.groups;
+    p.chunk_tiles = ChunkTiles(flat, shape);
+    KernelCall call;
+    call.header = "kernels/blocked_direct.h";
+    call.name = absl::StrCat("kernels::BlockedDirect<", shape.width, ", ", shape.vectors, ", ",
+                             shape.pixels, ", ", access.step, ", ", access.kind, ">");
+    call.function =
+        shape.width == 8 ? DirectFunction8(shape, access) : DirectFunction16(shape, access);
+    MEMPLAN_CHECK(call.function.invoke != nullptr);
+    call.params = MakeParams(p);
+    call.constants.push_back(
+        PackWeights(flat, node.InputConstant(1)->As<float>(), part, first_channel));
+    if (has_bias) {
+      call.constants.push_back(PackBias(node.InputConstant(2)->As<float>(), part, first_channel));
+    }
+    call.args = {KernelArg::Input(0), KernelArg::Constant(0),
+                 has_bias ? KernelArg::Constant(1) : KernelArg::Null(), ResidualArg(node),
+                 KernelArg::Output(0)};
+    lowering.calls.push_back(std::move(call));
+    p.first_block += part.groups * shape.blocks();
+  }
+  return lowering;
 }
 
 }  // namespace onnx_memplan
