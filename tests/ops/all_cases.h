@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "onnx_memplan/graph.h"
 #include "ops/cases.h"
+#include "ops/cases_blocked.h"
 #include "ops/cases_elementwise.h"
 #include "ops/cases_gradient.h"
 #include "ops/cases_linear.h"
@@ -61,7 +62,8 @@ inline std::vector<OpCase> AllCases() {
                                           ConvGradientCases,
                                           OptimizerCases,
                                           FusedUpdateCases,
-                                          BatchStatisticsCases}) {
+                                          BatchStatisticsCases,
+                                          BlockedCases}) {
     for (OpCase& row : family()) all.push_back(std::move(row));
   }
   return all;
