@@ -64,6 +64,9 @@ constexpr int64_t BlockedWinogradScratchBytes(int32_t in_channels, int32_t tile,
   return places * (patches + WinogradPlaceFloats(int64_t{group_tiles} * panel_channels)) * 4;
 }
 
+// Floats of a cache line.
+constexpr int32_t kWinogradLine = 16;
+
 // One group of tiles: [first_tile, first_tile + tiles) of an image.
 struct WinogradGroup {
   int32_t first_tile;
@@ -136,10 +139,12 @@ MEMPLAN_SHARED_FUNCTION void TransformPatches(const BlockedWinogradParams& p,
 
 // to[r][c] = sum over k of patches[r][k] weights[k][c] for Rows tiles and Columns vectors.
 // patches: [blocks][block_floats], of each block the first Rows * 8 floats; weights:
-// [blocks * 8][Columns * Lanes]; to: [Rows][Columns * Lanes].
+// [blocks * 8][Columns * Lanes]; to: [Rows][Columns * Lanes]. Meanwhile, `ahead_lines` cache lines
+// from `ahead` on are fetched for each block.
 template <int Lanes, int Rows, int Columns>
 MEMPLAN_INLINE void MultiplyPlace(int32_t blocks, ptrdiff_t block_floats, const float* patches,
-                                  const float* weights, float* to) {
+                                  const float* weights, const float* ahead, int32_t ahead_lines,
+                                  float* to) {
   constexpr int kWidth = VectorLanes(Lanes);
   constexpr int kVectors = Columns * Lanes / kWidth;
   using V = typename Vector<kWidth>::Type;
@@ -150,6 +155,9 @@ MEMPLAN_INLINE void MultiplyPlace(int32_t blocks, ptrdiff_t block_floats, const 
     for (int c = 0; c < kVectors; ++c) sums[r][c] = V{};
   }
   for (; blocks > 0; --blocks) {
+    for (int32_t i = 0; i < ahead_lines; ++i, ahead += kWinogradLine) {
+      __builtin_prefetch(ahead, /*rw=*/0, /*locality=*/2);
+    }
 #pragma GCC unroll 8
     for (int k = 0; k < kChannelBlock; ++k) {
       MultiplyAdd<kWidth>(sums, patches + k, kChannelBlock, weights + k * Columns * Lanes);
@@ -160,26 +168,38 @@ MEMPLAN_INLINE void MultiplyPlace(int32_t blocks, ptrdiff_t block_floats, const 
   StoreSums<kWidth>(sums, to, Columns * Lanes);
 }
 
-// All products of a group for one panel of Columns * Lanes output channels.
+// All products of a group for one panel of Columns * Lanes output channels. The weights of a place
+// are read for the first Rows tiles and are near for the others. So that the memory is not idle
+// then, and the arithmetic not before, those of the next place are fetched bit by bit meanwhile;
+// behind the last place come those at `next_weights`.
 template <int Lanes, int Rows, int Columns, int Tile>
 MEMPLAN_SHARED_FUNCTION void MultiplyPanel(const BlockedWinogradParams& p,
-                                           const WinogradGroup& group, const float* weights) {
+                                           const WinogradGroup& group, const float* weights,
+                                           const float* next_weights) {
   constexpr int kPlaces = (Tile + 2) * (Tile + 2);
+  constexpr int32_t kBlockLines = kChannelBlock * Columns * Lanes / kWinogradLine;
   const int32_t blocks = ChannelBlocks(p.in_channels);
   const ptrdiff_t block_floats = static_cast<ptrdiff_t>(p.group_tiles) * kChannelBlock;
   const auto patch_floats =
       static_cast<ptrdiff_t>(WinogradPlaceFloats(int64_t{blocks} * block_floats));
   const auto product_floats =
       static_cast<ptrdiff_t>(WinogradPlaceFloats(int64_t{p.group_tiles} * Columns * Lanes));
+  const int32_t passes = (group.tiles + Rows - 1) / Rows;
+  const int32_t ahead_lines = (kBlockLines + passes - 1) / passes;
+  const ptrdiff_t pass_floats = static_cast<ptrdiff_t>(blocks) * ahead_lines * kWinogradLine;
   for (int32_t place = 0; place < kPlaces; ++place) {
     const float* patches = group.patches + place * patch_floats;
     float* products = group.products + place * product_floats;
-    for (int32_t t = 0; t < group.tiles; t += Rows) {
-      MultiplyPlace<Lanes, Rows, Columns>(blocks, block_floats, patches, weights, products);
+    const float* next = weights + static_cast<ptrdiff_t>(blocks) * kBlockLines * kWinogradLine;
+    const float* ahead = place + 1 < kPlaces ? next : next_weights;
+    for (int32_t pass = 0; pass < passes; ++pass) {
+      MultiplyPlace<Lanes, Rows, Columns>(blocks, block_floats, patches, weights, ahead,
+                                          ahead_lines, products);
       patches += Rows * kChannelBlock;
       products += Rows * Columns * Lanes;
+      ahead += pass_floats;
     }
-    weights += static_cast<ptrdiff_t>(blocks) * kChannelBlock * Columns * Lanes;
+    weights = next;
   }
 }
 
@@ -233,11 +253,15 @@ MEMPLAN_INLINE void WinogradPanels(const BlockedWinogradParams& p, const Winogra
   const ptrdiff_t depth = static_cast<ptrdiff_t>(ChannelBlocks(p.in_channels)) * kChannelBlock;
   const int32_t out_blocks = ChannelBlocks(p.out_channels);
   // Whole panels, and the last one with as many vectors as it needs.
-  for (; out_blocks - first_block > kPanelBlocks - Lanes / kChannelBlock;
-       first_block += kPanelBlocks) {
-    MultiplyPanel<Lanes, Rows, Columns, Tile>(
-        p, group, group.weights + first_block * kChannelBlock * kPlaces * depth);
+  while (out_blocks - first_block > kPanelBlocks - Lanes / kChannelBlock) {
+    const float* weights = group.weights + first_block * kChannelBlock * kPlaces * depth;
+    // Behind the last panel, the next group starts from the first one.
+    const float* next = first_block + kPanelBlocks < out_blocks
+                            ? weights + kPanelBlocks * kChannelBlock * kPlaces * depth
+                            : group.weights;
+    MultiplyPanel<Lanes, Rows, Columns, Tile>(p, group, weights, next);
     TransformProducts<kPanelBlocks, Tile>(p, group, first_block);
+    first_block += kPanelBlocks;
   }
   if constexpr (Columns > 1) {
     if (first_block < out_blocks) {

@@ -53,7 +53,7 @@ KernelFunction FunctionFor(const WinogradVariant& variant) {
 constexpr double kTransformCost[] = {64.0, 200.0};  // tile 2, tile 4
 // A byte of weights from memory, and from the last level of cache. What is less costly than the
 // other of memory and arithmetic hides behind it but for a part.
-constexpr double kMemoryByteCost = 2.6;
+constexpr double kMemoryByteCost = 2.2;
 constexpr double kCacheByteCost = 1.0;
 constexpr double kHiddenPart = 0.3;
 // Weights of this size stay in the second level of cache from group to group.
@@ -151,7 +151,8 @@ bool IsWinogradConv(const Target& target, const kernels::BlockedConvParams& p) {
 std::optional<WinogradVariant> ChooseWinograd(const Target& target,
                                               const kernels::BlockedConvParams& p,
                                               int64_t budget_bytes) {
-  if (!IsWinogradConv(target, p)) return std::nullopt;
+  // The transformed weights are 16/9 or 4 times as large as the model's.
+  if (!IsWinogradConv(target, p) || target.optimize == OptimizeFor::kSize) return std::nullopt;
   const int32_t lanes = std::min(target.vector_floats, 16);
   std::optional<WinogradVariant> best;
   double best_cost = kWorthIt * DirectCost(p);
@@ -192,7 +193,8 @@ Lowering LowerWinogradVariant(const NodeContext& node, const kernels::BlockedCon
 std::optional<Lowering> LowerBlockedWinograd(const NodeContext& node, const Target& target,
                                              const kernels::BlockedConvParams& p) {
   if (node.InputConstant(1) == nullptr || !IsWinogradConv(target, p)) return std::nullopt;
-  const std::optional<WinogradVariant> variant = ChooseWinograd(target, p, ScratchRoomBytes(node));
+  const std::optional<WinogradVariant> variant =
+      ChooseWinograd(target, p, ScratchRoomBytes(node, target));
   if (!variant) return std::nullopt;
   return LowerWinogradVariant(node, p, *variant);
 }

@@ -1,6 +1,7 @@
 #include "ops/scratch_room.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace onnx_memplan {
@@ -28,7 +29,8 @@ bool WritesApart(const Node& node) {
 
 }  // namespace
 
-int64_t ScratchRoomBytes(const NodeContext& context) {
+int64_t ScratchRoomBytes(const NodeContext& context, const Target& target) {
+  if (target.optimize == OptimizeFor::kSpeed) return std::numeric_limits<int64_t>::max();
   const Graph& graph = context.graph();
   const std::vector<int64_t> bytes = ArenaBytes(graph);
   const size_t steps = graph.nodes.size();
@@ -68,7 +70,8 @@ int64_t ScratchRoomBytes(const NodeContext& context) {
     }
     live -= dead[step];
   }
-  return std::max<int64_t>(0, least_peak - live_here) + std::max(peak, live_here) / 50;
+  const int64_t growth = target.optimize == OptimizeFor::kMemory ? 0 : peak / 50;
+  return std::max<int64_t>(0, least_peak - live_here) + growth;
 }
 
 }  // namespace onnx_memplan

@@ -5,13 +5,16 @@
 #include <cstdint>
 
 #include "ops/node_context.h"
+#include "ops/target.h"
 
 namespace onnx_memplan {
 
-// An estimate of the scratch bytes with which a plan of the node's graph is hardly larger (by a
-// fiftieth at most) than without: what other steps hold more than this one, in the order of the
-// graph's nodes. Lowering comes before planning, so the order that will run is not known yet.
-int64_t ScratchRoomBytes(const NodeContext& node);
+// The scratch bytes that a node may have for speed. An estimate of those with which a plan of its
+// graph is hardly larger than without: what other steps hold more than this one, in the order of
+// the graph's nodes, and, but for OptimizeFor::kMemory, a fiftieth of the most that any step holds.
+// Lowering comes before planning, so the order that will run is not known yet.
+// OptimizeFor::kSpeed: no limit.
+int64_t ScratchRoomBytes(const NodeContext& node, const Target& target);
 
 }  // namespace onnx_memplan
 

@@ -300,6 +300,11 @@ TEST_P(WinogradChoiceTest, DeclinesOtherConvolutionsAndFewChannels) {
   EXPECT_FALSE(ChooseWinograd(target_, Square(2, 2, 56), kPlenty).has_value());
 }
 
+TEST_P(WinogradChoiceTest, IsOffWhereWeightsMustNotGrow) {
+  target_.optimize = OptimizeFor::kSize;
+  EXPECT_FALSE(ChooseWinograd(target_, Square(64, 64, 56), kPlenty).has_value());
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, WinogradChoiceTest, ::testing::Values("x86-64-v3", "x86-64-v4"));
 
 TEST(WinogradTargetTest, IsOffWhereThereAreNoWideVectors) {
