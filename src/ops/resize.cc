@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/resize_lanes.h"
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
@@ -284,6 +288,32 @@ absl::StatusOr<ResizeTables> MakeTables(const NodeContext& node, const ResizePla
   return tables;
 }
 
+// The kernel for floats whose two axes lie around whole vectors, if it applies.
+std::optional<KernelCall> LanesCall(const NodeContext& node, const Target& target,
+                                    const ResizePlan& plan, const ResizeTables& tables) {
+  const int32_t lanes = target.vector_floats >= 8 && plan.inner % 8 == 0 ? 8 : 4;
+  const kernels::ResizeParams& p = tables.params;
+  if (node.InputDType(0) != DType::kFloat || plan.axes.size() > 2 || plan.inner % lanes != 0 ||
+      tables.extrapolates) {
+    return std::nullopt;
+  }
+  KernelCall call;
+  call.header = "kernels/resize_lanes.h";
+  if (node.String("mode", "nearest") == "nearest") {
+    call.name = absl::StrCat("kernels::ResizeNearestLanes<", lanes, ">");
+    call.function = lanes == 8 ? FunctionOf<&kernels::ResizeNearestLanes<8>>()
+                               : FunctionOf<&kernels::ResizeNearestLanes<4>>();
+    call.constants = {tables.Indices()};
+    return call;
+  }
+  if (p.taps[2] != 2 || p.taps[3] != 2) return std::nullopt;
+  call.name = absl::StrCat("kernels::ResizeLinearLanes<", lanes, ">");
+  call.function = lanes == 8 ? FunctionOf<&kernels::ResizeLinearLanes<8>>()
+                             : FunctionOf<&kernels::ResizeLinearLanes<4>>();
+  call.constants = {tables.Indices(), tables.Weights()};
+  return call;
+}
+
 absl::StatusOr<Lowering> LowerResize(const NodeContext& node, const Target& target) {
   RETURN_IF_ERROR(CheckCounts(node));
   if (node.OutputType(0).NumElements() == 0) return Lowering();
@@ -292,6 +322,12 @@ absl::StatusOr<Lowering> LowerResize(const NodeContext& node, const Target& targ
   ASSIGN_OR_RETURN(const ResizeTables tables, MakeTables(node, plan));
   const KernelArg x = KernelArg::Input(0);
   const KernelArg y = KernelArg::Output(0);
+  if (std::optional<KernelCall> call = LanesCall(node, target, plan, tables)) {
+    std::vector<KernelArg> args = {x, KernelArg::Constant(0)};
+    if (call->constants.size() == 2) args.push_back(KernelArg::Constant(1));
+    args.push_back(y);
+    return OneCall(*std::move(call), tables.params, std::move(args));
+  }
   if (node.String("mode", "nearest") == "nearest" && !tables.extrapolates) {
     KernelCall call =
         WidthCall(node.InputDType(0), "kernels/resize.h", "kernels::ResizeNearest<{T}>",
