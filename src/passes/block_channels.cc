@@ -20,13 +20,10 @@
 namespace onnx_memplan {
 namespace {
 
-// A multiply-accumulate is some hundredth of a nanosecond, and blocks save a fraction of it; to
-// convert an element takes about as long as this many of them.
-constexpr int64_t kMacsPerConvertedElement = 64;
-
 class Regions {
  public:
-  explicit Regions(GraphEditor& editor) : editor_(editor), plans_(Count()), parent_(Count()) {
+  Regions(GraphEditor& editor, int64_t macs_per_converted_element)
+      : editor_(editor), plans_(Count()), parent_(Count()) {
     std::iota(parent_.begin(), parent_.end(), size_t{0});
     for (int32_t n = 0; n < editor_.num_nodes(); ++n) {
       if (editor_.alive(n)) plans_[Index(n)] = PlanBlocked(editor_, n);
@@ -38,7 +35,7 @@ class Regions {
         if (producer >= 0) parent_[Find(Index(n))] = Find(Index(producer));
       }
     }
-    DropWhatDoesNotPay();
+    DropWhatDoesNotPay(macs_per_converted_element);
   }
 
   // Nodes that will work on blocks; ascending.
@@ -105,23 +102,22 @@ class Regions {
     return TensorType{DType::kFloat, BlockedShape(editor_.shape(v))}.NumElements();
   }
 
-  void DropWhatDoesNotPay() {
+  void DropWhatDoesNotPay(int64_t macs_per_converted_element) {
     std::vector<int64_t> gain(Count());
     std::map<std::pair<size_t, ValueId>, bool> entering;
     for (const int32_t n : Members()) {
       int64_t& of_region = gain[Find(Index(n))];
       of_region += plan(n).macs;
       for (const ValueId v : ImagesOf(n)) {
-        if (MemberThatMakes(v) >= 0 ||
-            (plan(n).takes_plain_image && v == editor_.node(n).inputs[0]))
-          continue;
+        const bool stays = plan(n).takes_plain_image && v == editor_.node(n).inputs[0];
+        if (MemberThatMakes(v) >= 0 || stays) continue;
         if (entering.emplace(std::pair(Find(Index(n)), v), true).second) {
-          of_region -= kMacsPerConvertedElement * BlockedElements(v);
+          of_region -= macs_per_converted_element * BlockedElements(v);
         }
       }
       for (const ValueId v : editor_.node(n).outputs) {
         if (v != kNoValue && IsReadOutside(v)) {
-          of_region -= kMacsPerConvertedElement * BlockedElements(v);
+          of_region -= macs_per_converted_element * BlockedElements(v);
         }
       }
     }
@@ -209,8 +205,8 @@ class Rewriter {
 
 }  // namespace
 
-absl::StatusOr<int64_t> BlockChannels(GraphEditor& editor) {
-  const Regions regions(editor);
+absl::StatusOr<int64_t> BlockChannels(GraphEditor& editor, int64_t macs_per_converted_element) {
+  const Regions regions(editor, macs_per_converted_element);
   return Rewriter(editor, regions).Run();
 }
 
