@@ -4,6 +4,7 @@
 #include "kernels/recurrent.h"
 
 #include <algorithm>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -207,17 +208,103 @@ KernelArg OptionalOutput(const NodeContext& node, int32_t i) {
   return node.HasOutput(i) ? KernelArg::Output(i) : KernelArg::Null();
 }
 
-// The one call with its inputs in ONNX's order, outputs, and scratch of `scratch` elements.
-absl::StatusOr<Lowering> LowerRecurrent(const NodeContext& node, const Cell& cell, KernelCall call,
-                                        const kernels::RecurrentParams& params, int32_t inputs,
-                                        int32_t outputs, int64_t scratch) {
+// `matrices` of `rows` x `depth` elements each, in the order of kernels::PanelProduct<lanes>.
+std::vector<float> PackPanels(std::span<const float> matrices, int64_t rows, int64_t depth,
+                              int32_t lanes) {
+  const auto panel_rows = [lanes](int64_t left) {
+    return lanes == 16 ? kernels::PanelProduct<16>::PanelRows(left)
+                       : kernels::PanelProduct<8>::PanelRows(left);
+  };
+  std::vector<float> packed;
+  for (size_t at = 0; at < matrices.size(); at += static_cast<size_t>(rows * depth)) {
+    for (int64_t row = 0; row < rows; row += panel_rows(rows - row)) {
+      const int64_t panel = panel_rows(rows - row);
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t i = row; i < row + panel; ++i) {
+          const size_t from = at + static_cast<size_t>(i * depth + k);
+          packed.push_back(i < rows ? matrices[from] : 0.0F);
+        }
+      }
+    }
+  }
+  return packed;
+}
+
+Tensor AsTensor(const std::vector<float>& values) {
+  return Tensor::FromVector<float>({static_cast<int64_t>(values.size())}, values);
+}
+
+// W and R of a cell, for kernels::PanelProduct<lanes>.
+std::vector<Tensor> PackWeights(const NodeContext& node, const Cell& cell,
+                                const kernels::RecurrentParams& params, int32_t lanes) {
+  const int64_t hidden = params.hidden;
+  const int64_t rows = cell.gates * hidden;
+  const std::vector<float> w =
+      PackPanels(node.InputConstant(1)->As<float>(), rows, params.input, lanes);
+  const std::span<const float> r = node.InputConstant(2)->As<float>();
+  std::vector<float> packed;
+  // The gates of a GRU that read the state, and the one that reads what is reset of it.
+  const std::vector<int64_t> parts =
+      cell.gates == 3 ? std::vector<int64_t>{2 * hidden, hidden} : std::vector<int64_t>{rows};
+  for (size_t at = 0; at < r.size();) {
+    for (int64_t part : parts) {
+      const auto elements = static_cast<size_t>(part * hidden);
+      const std::vector<float> panels = PackPanels(r.subspan(at, elements), part, hidden, lanes);
+      packed.insert(packed.end(), panels.begin(), panels.end());
+      at += elements;
+    }
+  }
+  return {AsTensor(w), AsTensor(packed)};
+}
+
+// Lanes of the panels that W and R are packed into; 0: they stay as they are.
+int32_t PanelLanes(const NodeContext& node, const Target& target) {
+  const bool known = node.InputConstant(1) != nullptr && node.InputConstant(2) != nullptr;
+  if (!known || node.InputDType(0) != DType::kFloat || target.vector_floats < 8) return 0;
+  return target.vector_floats >= 16 ? 16 : 8;
+}
+
+// The kernel `Name` for elements of float and double, in rows or in panels.
+#define MEMPLAN_RECURRENT_CALL_(Name)                                                          \
+  [](const NodeContext& context, int32_t lanes) -> absl::StatusOr<KernelCall> {                \
+    using kernels::PanelProduct;                                                               \
+    using kernels::RowProduct;                                                                 \
+    if (lanes == 0) {                                                                          \
+      return TypedCall<float, double>(                                                         \
+          context, context.InputDType(0), "kernels/recurrent.h",                               \
+          "kernels::" #Name "<{T}, kernels::RowProduct>",                                      \
+          []<class T>() { return FunctionOf<&kernels::Name<T, RowProduct>>(); });              \
+    }                                                                                          \
+    KernelCall call;                                                                           \
+    call.header = "kernels/recurrent.h";                                                       \
+    call.name = absl::StrCat("kernels::" #Name "<float, kernels::PanelProduct<", lanes, ">>"); \
+    call.function = lanes == 16 ? FunctionOf<&kernels::Name<float, PanelProduct<16>>>()        \
+                                : FunctionOf<&kernels::Name<float, PanelProduct<8>>>();        \
+    return call;                                                                               \
+  }
+
+using MakeRecurrentCall = absl::StatusOr<KernelCall> (*)(const NodeContext& node, int32_t lanes);
+
+// The one call with its inputs in ONNX's order, outputs, and scratch of `scratch(hidden)` elements.
+absl::StatusOr<Lowering> LowerRecurrent(const NodeContext& node, const Target& target,
+                                        const Cell& cell, MakeRecurrentCall make_call,
+                                        int32_t inputs, int32_t outputs,
+                                        int32_t (*scratch)(int32_t hidden)) {
+  ASSIGN_OR_RETURN(const kernels::RecurrentParams params, RecurrentParamsOf(node, cell));
+  const int32_t lanes = PanelLanes(node, target);
+  ASSIGN_OR_RETURN(KernelCall call, make_call(node, lanes));
   std::vector<KernelArg> args;
   for (int32_t i = 0; i < inputs; ++i) args.push_back(OptionalInput(node, i));
   for (int32_t i = 0; i < outputs; ++i) args.push_back(OptionalOutput(node, i));
   args.push_back(KernelArg::Scratch());
+  if (lanes > 0) {
+    call.constants = PackWeights(node, cell, params, lanes);
+    args[1] = KernelArg::Constant(0);
+    args[2] = KernelArg::Constant(1);
+  }
   Lowering lowering = OneCall(std::move(call), params, std::move(args));
   lowering.scratch_alignment = DTypeBytes(node.InputDType(0));
-  lowering.scratch_bytes = scratch * lowering.scratch_alignment;
+  lowering.scratch_bytes = int64_t{scratch(params.hidden)} * lowering.scratch_alignment;
   const int64_t rows = cell.gates * params.hidden;
   int64_t sequences = 0;
   if (__builtin_mul_overflow(int64_t{params.directions} * params.batch, int64_t{params.steps},
@@ -229,35 +316,22 @@ absl::StatusOr<Lowering> LowerRecurrent(const NodeContext& node, const Cell& cel
   return lowering;
 }
 
-absl::StatusOr<Lowering> LowerRnn(const NodeContext& node, const Target&) {
-  ASSIGN_OR_RETURN(const kernels::RecurrentParams params, RecurrentParamsOf(node, kRnnCell));
-  ASSIGN_OR_RETURN(KernelCall call,
-                   (TypedCall<float, double>(
-                       node, node.InputDType(0), "kernels/recurrent.h", "kernels::Rnn<{T}>",
-                       []<class T>() { return FunctionOf<&kernels::Rnn<T>>(); })));
-  return LowerRecurrent(node, kRnnCell, std::move(call), params, 6, 2,
-                        kernels::RnnScratch(params.hidden));
+absl::StatusOr<Lowering> LowerRnn(const NodeContext& node, const Target& target) {
+  return LowerRecurrent(node, target, kRnnCell, MEMPLAN_RECURRENT_CALL_(Rnn), 6, 2,
+                        &kernels::RnnScratch);
 }
 
-absl::StatusOr<Lowering> LowerGru(const NodeContext& node, const Target&) {
-  ASSIGN_OR_RETURN(const kernels::RecurrentParams params, RecurrentParamsOf(node, kGruCell));
-  ASSIGN_OR_RETURN(KernelCall call,
-                   (TypedCall<float, double>(
-                       node, node.InputDType(0), "kernels/recurrent.h", "kernels::Gru<{T}>",
-                       []<class T>() { return FunctionOf<&kernels::Gru<T>>(); })));
-  return LowerRecurrent(node, kGruCell, std::move(call), params, 6, 2,
-                        kernels::GruScratch(params.hidden));
+absl::StatusOr<Lowering> LowerGru(const NodeContext& node, const Target& target) {
+  return LowerRecurrent(node, target, kGruCell, MEMPLAN_RECURRENT_CALL_(Gru), 6, 2,
+                        &kernels::GruScratch);
 }
 
-absl::StatusOr<Lowering> LowerLstm(const NodeContext& node, const Target&) {
-  ASSIGN_OR_RETURN(const kernels::RecurrentParams params, RecurrentParamsOf(node, kLstmCell));
-  ASSIGN_OR_RETURN(KernelCall call,
-                   (TypedCall<float, double>(
-                       node, node.InputDType(0), "kernels/recurrent.h", "kernels::Lstm<{T}>",
-                       []<class T>() { return FunctionOf<&kernels::Lstm<T>>(); })));
-  return LowerRecurrent(node, kLstmCell, std::move(call), params, 8, 3,
-                        kernels::LstmScratch(params.hidden));
+absl::StatusOr<Lowering> LowerLstm(const NodeContext& node, const Target& target) {
+  return LowerRecurrent(node, target, kLstmCell, MEMPLAN_RECURRENT_CALL_(Lstm), 8, 3,
+                        &kernels::LstmScratch);
 }
+
+#undef MEMPLAN_RECURRENT_CALL_
 
 }  // namespace
 
