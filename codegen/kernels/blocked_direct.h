@@ -268,20 +268,30 @@ struct BlockVector {
 template <>
 struct BlockVector<2 * kChannelBlock> {
   using V = Vector<2 * kChannelBlock>::Type;
-  using Block = Vector<kChannelBlock>::Type;
+  using Block = Vector<kChannelBlock>;
   static constexpr int kBlocks = 2;
   static inline __attribute__((always_inline)) void Load(const float* from, ptrdiff_t step, V* to) {
-    Block blocks[2];
-    __builtin_memcpy(&blocks[0], from, sizeof(Block));
-    __builtin_memcpy(&blocks[1], from + step, sizeof(Block));
+    const Block::Type low = *reinterpret_cast<const Block::InArray*>(from);
+    const Block::Type high = *reinterpret_cast<const Block::InArray*>(from + step);
+#if defined(__clang__) || __GNUC__ >= 12
+    *to = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    const Block::Type blocks[2] = {low, high};
     __builtin_memcpy(to, blocks, sizeof blocks);
+#endif
   }
   static inline __attribute__((always_inline)) void Store(const V& value, ptrdiff_t step,
                                                           float* to) {
-    Block blocks[2];
-    __builtin_memcpy(blocks, &value, sizeof value);
-    __builtin_memcpy(to, &blocks[0], sizeof(Block));
-    __builtin_memcpy(to + step, &blocks[1], sizeof(Block));
+#if defined(__clang__) || __GNUC__ >= 12
+    const Block::Type low = __builtin_shufflevector(value, value, 0, 1, 2, 3, 4, 5, 6, 7);
+    const Block::Type high = __builtin_shufflevector(value, value, 8, 9, 10, 11, 12, 13, 14, 15);
+    *reinterpret_cast<Block::InArray*>(to) = low;
+    *reinterpret_cast<Block::InArray*>(to + step) = high;
+#else
+    __builtin_memcpy(to, &value, sizeof(Block::Type));
+    __builtin_memcpy(to + step, reinterpret_cast<const char*>(&value) + sizeof(Block::Type),
+                     sizeof(Block::Type));
+#endif
   }
 };
 
