@@ -4,6 +4,7 @@
 #ifndef MEMPLAN_KERNELS_NORMALIZATION_H_
 #define MEMPLAN_KERNELS_NORMALIZATION_H_
 
+#include "activation.h"
 #include "base.h"
 #include "lanes.h"
 #include "reduce.h"
@@ -70,21 +71,39 @@ MEMPLAN_INLINE void ScaleRow(int32_t count, const T* x, T factor, T offset, T* y
   });
 }
 
-// y = x * scale[c] + shift[c].
+struct ScaleShiftParams {
+  int32_t outer;
+  int32_t channels;
+  int32_t inner;
+  int32_t activation;  // an ActivationKind
+  float alpha;         // of the activation
+  float beta;
+};
+MEMPLAN_FIELDS(ScaleShiftParams, outer, channels, inner, activation, alpha, beta);
+
+// y = activation(x * scale[c] + shift[c]).
 template <class T>
-MEMPLAN_KERNEL void ScaleShift(const BatchNormalizationParams& p, const T* x, const T* scale,
+MEMPLAN_KERNEL void ScaleShift(const ScaleShiftParams& p, const T* x, const T* scale,
                                const T* shift, T* y) {
+  const int32_t kind = p.activation;
+  const float alpha = p.alpha;
+  const float beta = p.beta;
   for (int32_t o = 0; o < p.outer; ++o) {
-    const int32_t plane = o * p.channels * p.inner;
+    const ptrdiff_t plane = static_cast<ptrdiff_t>(o) * p.channels * p.inner;
     if (p.inner == 1) {
-      for (int32_t c = 0; c < p.channels; ++c) y[plane + c] = x[plane + c] * scale[c] + shift[c];
+      ForLanes<T>(p.channels, [=](auto zero, int32_t c) {
+        using V = decltype(zero);
+        const V scaled = Load<V>(x + plane + c) * Load<V>(scale + c) + Load<V>(shift + c);
+        Store(Activate(kind, scaled, alpha, beta), y + plane + c);
+      });
       continue;
     }
     for (int32_t c = 0; c < p.channels; ++c) {
-      const int32_t row = plane + c * p.inner;
+      const ptrdiff_t row = plane + static_cast<ptrdiff_t>(c) * p.inner;
       const T factor = scale[c];
       const T offset = shift[c];
-      ScaleRow(p.inner, x + row, factor, offset, y + row);
+      MapInLanes(p.inner, x + row, y + row,
+                 [=](auto value) { return Activate(kind, value * factor + offset, alpha, beta); });
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/broadcast.h"
 #include "ops/data_movement.h"
+#include "ops/epilogue.h"
 #include "ops/families.h"
 #include "ops/normalization_lowering.h"
 #include "ops/reduce_loops.h"
@@ -177,15 +178,22 @@ absl::StatusOr<Lowering> LowerBatchNormalization(const NodeContext& node, const 
   constexpr std::string_view kHeader = "kernels/normalization.h";
   std::vector<KernelArg> args;
   for (int32_t i = 0; i < 5; ++i) args.push_back(KernelArg::Input(i));
+  const bool constant = !IsTraining(node) && AllConstant(node, 1, 4) && IsFloatingPoint(dtype);
+  if (!constant && !node.node().epilogue.empty()) {
+    return node.Unsupported("only known statistics leave room for a fused activation");
+  }
   if (IsTraining(node)) return LowerBatchTraining(node, params);
-  if (AllConstant(node, 1, 4) && IsFloatingPoint(dtype)) {
+  if (constant) {
     ASSIGN_OR_RETURN(KernelCall call,
                      TypedCallOf(FloatTypes(), node, dtype, kHeader, "kernels::ScaleShift<{T}>", "",
                                  []<class T> { return FunctionOf<&kernels::ScaleShift<T>>(); }));
     const std::array<Tensor, 2> folded =
         dtype == DType::kFloat ? FoldStatistics<float>(node) : FoldStatistics<double>(node);
     call.constants = {folded[0], folded[1]};
-    return OneCall(std::move(call), params,
+    const ActivationParams fused = EpilogueParams(node.node().epilogue);
+    const kernels::ScaleShiftParams scaled = {params.outer, params.channels, params.inner,
+                                              fused.kind,   fused.alpha,     fused.beta};
+    return OneCall(std::move(call), scaled,
                    {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Constant(1),
                     KernelArg::Output(0)});
   }
@@ -436,6 +444,7 @@ extern const OpDef kBatchNormalization = {
     .aliases = BatchAliases,
     .lower = LowerBatchNormalization,
     .gradient = BatchNormalizationGradient,
+    .fuses_activation = true,
 };
 
 // ONNX Runtime's operator of this name: BatchNormalization in training mode, and the statistics of

@@ -105,14 +105,15 @@ const OpDef* DefOf(const GraphEditor& editor, int32_t n) {
 }
 
 // Whether there are kernels for node `n` with `epilogue` (and `residual`, if it has one) on every
-// target. Only for operands that are not known does it depend on the shapes; packing those that are
-// known, to find out, would be dear.
+// target. For linear operators only operands that are not known let it depend on the shapes;
+// packing those that are known, to find out, would be dear.
 bool CanLower(const GraphEditor& editor, int32_t n, const Epilogue& epilogue, ValueId residual) {
   Node node = editor.node(n);
   const bool empty = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
     return v != kNoValue && editor.type(v).NumElements() == 0;
   });
-  const bool known = node.inputs.size() > 1 && editor.constant(node.inputs[1]) != nullptr;
+  const bool known = node.inputs.size() > 1 && editor.constant(node.inputs[1]) != nullptr &&
+                     !node.Is("BatchNormalization");
   if (known && !empty) return true;
   if (epilogue.has_residual && !node.epilogue.has_residual) node.inputs.push_back(residual);
   node.epilogue = epilogue;

@@ -190,7 +190,7 @@ TEST(MergeAffine, ScaleAndShiftThatStayAreOneNode) {
     v = make.Op("Sub", {v, make.Constant({1, 4, 1, 1})});
     make.Output(make.Op("Tanh", {v}));
     const Graph after = Optimized(make.graph());
-    EXPECT_EQ(after.nodes.size(), 3u) << after.ToText();
+    EXPECT_EQ(after.nodes.size(), 2u) << after.ToText();
     EXPECT_EQ(Count(after, "BatchNormalization"), 1);
   }
 }

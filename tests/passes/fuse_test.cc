@@ -227,6 +227,25 @@ TEST(FuseResidualAdd, ReachesGemmThroughItsReshape) {
   EXPECT_EQ(Count(after, "Add"), 0) << after.ToText();
 }
 
+TEST(FuseActivations, BatchNormalizationThatStaysTakesThemWhereItsStatisticsAreKnown) {
+  for (const Shape& shape : {Shape{2, 5, 3, 7}, Shape{1, 19, 4, 4}, Shape{3, 21}}) {
+    for (const char* activation : {"Relu", "Sigmoid", "HardSwish"}) {
+      for (const bool known : {false, true}) {
+        GraphMaker make;
+        const Shape channels = {shape[1]};
+        // Softmax keeps the normalisation from being folded away.
+        const ValueId x = make.Op("Softmax", {make.Input(shape)});
+        const ValueId mean = known ? make.Constant(channels) : make.Input(channels);
+        const ValueId y =
+            make.Op("BatchNormalization", {x, make.Constant(channels), make.Constant(channels),
+                                           mean, make.Constant(channels, 0.5, 1)});
+        make.Output(make.Op(activation, {y}));
+        EXPECT_EQ(Count(Optimized(make.graph()), activation), known ? 0 : 1) << activation;
+      }
+    }
+  }
+}
+
 TEST(FuseResidualAdd, OmittedBiasStaysOmitted) {
   GraphMaker make;
   const ValueId x = make.Input({1, 3, 4, 4});
