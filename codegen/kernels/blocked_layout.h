@@ -164,7 +164,8 @@ MEMPLAN_SHARED_FUNCTION void UnblockAll(const BlockLayoutParams& p, const float*
       }
       for (; i < pixels; ++i) {
         for (int32_t l = 0; l < count; ++l) {
-          y[static_cast<ptrdiff_t>(l) * pixels + i] = x[i * kChannelBlock + l];
+          y[static_cast<ptrdiff_t>(l) * pixels + i] =
+              x[static_cast<ptrdiff_t>(i) * kChannelBlock + l];
         }
       }
       x += static_cast<ptrdiff_t>(kChannelBlock) * pixels;
