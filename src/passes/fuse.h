@@ -27,6 +27,10 @@ absl::StatusOr<int64_t> FoldPadding(GraphEditor& editor);
 // that update: it is never stored as a whole.
 absl::StatusOr<int64_t> FuseUpdates(GraphEditor& editor);
 
+// softmax(scale * Q K^T + mask) V, with the Transpose, Reshape, Slice and Split around, as one
+// Attention of our own domain.
+absl::StatusOr<int64_t> FuseAttention(GraphEditor& editor);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PASSES_FUSE_H_

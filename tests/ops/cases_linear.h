@@ -11,6 +11,14 @@ namespace onnx_memplan::cases {
 
 using IntList = std::vector<int64_t>;
 
+// Two queries, three keys, all of two elements.
+inline Attributes AttentionAttributes() {
+  return {{"shape", IntList{2, 2}}, {"batch", IntList{}},    {"rows", int64_t{2}},
+          {"keys", int64_t{3}},     {"depth", int64_t{2}},   {"columns", int64_t{2}},
+          {"scale", 0.5F},          {"q", IntList{0, 2, 1}}, {"k", IntList{0, 2, 1}},
+          {"v", IntList{0, 2, 1}},  {"y", IntList{0, 2, 1}}, {"mask", IntList{0, 0, 1}}};
+}
+
 inline std::vector<OpCase> LinearCases() {
   const Tensor square = Floats({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   const Tensor ones = Floats({1, 1, 2, 2}, {1, 1, 1, 1});
@@ -75,6 +83,20 @@ inline std::vector<OpCase> LinearCases() {
        {Floats({2, 2}, {28, 64, 64, 154})},
        {{"transB", int64_t{1}}, {"alpha", 2.0F}},
        "com.microsoft"},
+      // Queries of zeros weigh all keys alike; the mask hides the second one.
+      {"Attention",
+       {Floats({2, 2}, {0, 0, 0, 0}), matrix, Floats({3, 2}, {1, 2, 3, 4, 8, 9})},
+       {Floats({2, 2}, {4, 5, 4, 5})},
+       AttentionAttributes(),
+       "onnx_memplan",
+       1e-5},
+      {"Attention",
+       {Floats({2, 2}, {0, 0, 0, 0}), matrix, Floats({3, 2}, {1, 2, 3, 4, 8, 9}),
+        Floats({3}, {0, -1e9F, 0})},
+       {Floats({2, 2}, {4.5F, 5.5F, 4.5F, 5.5F})},
+       AttentionAttributes(),
+       "onnx_memplan",
+       1e-5},
   };
 }
 
