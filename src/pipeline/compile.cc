@@ -107,7 +107,9 @@ ReportEntry ReportEntryOf(const Entry& entry) {
           .program = &entry.program,
           .plan = &entry.plan,
           .planning_seconds = std::nullopt,
-          .savings = SavingsOf(entry)};
+          .savings = SavingsOf(entry),
+          .plain_arena_bytes = entry.plain_graph ? std::optional(entry.plain_arena_bytes)
+                                                 : std::nullopt};
 }
 
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {

@@ -9,9 +9,14 @@
 namespace onnx_memplan {
 namespace {
 
-// What the arena may grow to over the one without blocks, in percent.
-int64_t AllowedPercent(OptimizeFor optimize) {
-  return optimize == OptimizeFor::kMemory ? 100 : 103;
+bool IsAllowed(const CompileOptions& options, int64_t blocked_bytes, int64_t plain_bytes) {
+  if (options.arena_limit_bytes && blocked_bytes > *options.arena_limit_bytes &&
+      plain_bytes <= *options.arena_limit_bytes) {
+    return false;
+  }
+  if (options.optimize == OptimizeFor::kSpeed) return true;
+  const int64_t allowed_percent = options.optimize == OptimizeFor::kMemory ? 100 : 103;
+  return blocked_bytes * 100 <= plain_bytes * allowed_percent;
 }
 
 bool IsBlocked(const Entry& entry) {
@@ -31,10 +36,7 @@ absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, cons
   ASSIGN_OR_RETURN(Entry blocked, MakeEntry("run", graph, target, planner, with_blocks));
   if (!IsBlocked(blocked)) return blocked;
   ASSIGN_OR_RETURN(Entry plain, MakeEntry("run", std::move(graph), target, planner, options));
-  const bool allowed =
-      options.optimize == OptimizeFor::kSpeed ||
-      blocked.plan.arena_bytes * 100 <= plain.plan.arena_bytes * AllowedPercent(options.optimize);
-  if (!allowed) return plain;
+  if (!IsAllowed(options, blocked.plan.arena_bytes, plain.plan.arena_bytes)) return plain;
   blocked.planning_seconds += plain.planning_seconds;
   blocked.plain_arena_bytes = plain.plan.arena_bytes;
   blocked.plain_graph = std::move(plain.program.graph);

@@ -96,6 +96,7 @@ std::string RenderJson(const MemoryReport& report) {
                {"output_bytes", report.output_bytes()},
                {"macs", report.macs},
                {"stack_bound_bytes", kStackBoundBytes}};
+  if (report.plain_arena_bytes) json["plain_layout_arena_bytes"] = *report.plain_arena_bytes;
   if (report.planning_seconds.has_value()) json["planning_seconds"] = *report.planning_seconds;
   json["inputs"] = PortsJson(report.inputs);
   json["outputs"] = PortsJson(report.outputs);

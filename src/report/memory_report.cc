@@ -259,6 +259,7 @@ MemoryReport MakeReport(std::span<const ReportEntry> entries, ReportModel model,
   report.planning_seconds = first.planning_seconds;
   ReportMaker(*first.program, *first.plan).Fill(report);
   report.weights_bytes = WeightsBytes(entries);
+  report.plain_arena_bytes = entries.front().plain_arena_bytes;
   FillStates(*first.program, report);
   for (const ReportEntry& entry : entries) report.entry_points.push_back(Summary(entry));
   return report;

@@ -111,6 +111,8 @@ struct MemoryReport {
   int32_t peak_step = 0;
   int64_t weights_bytes = 0;     // constants of all entry points
   int64_t persistent_bytes = 0;  // the block of states
+  // Where images are kept in blocks of channels: the arena without that.
+  std::optional<int64_t> plain_arena_bytes;
   int64_t macs = 0;
   std::optional<double> planning_seconds;
   std::vector<ReportPort> inputs;  // in the order of the generated function's arguments
@@ -134,6 +136,7 @@ struct ReportEntry {
   const Plan* plan = nullptr;
   std::optional<double> planning_seconds = std::nullopt;
   ReportSavings savings = {};
+  std::optional<int64_t> plain_arena_bytes = std::nullopt;
 };
 
 // `entries` is not empty; the first one is reported in full.

@@ -137,6 +137,10 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
                                      report.steps.size(), report.target);
   absl::StrAppendFormat(&text, "  arena      %14s B  %s\n", Grouped(report.arena_bytes),
                         Proof(report.arena_bytes, report.lower_bound_bytes, report.proven_optimal));
+  if (report.plain_arena_bytes) {
+    absl::StrAppendFormat(&text, "  layout     %14s B  images in blocks of 8 channels; without\n",
+                          Grouped(*report.plain_arena_bytes));
+  }
   absl::StrAppendFormat(&text, "  weights    %14s B\n", Grouped(report.weights_bytes));
   if (report.persistent_bytes > 0) {
     absl::StrAppendFormat(&text, "  persistent %14s B  %s\n", Grouped(report.persistent_bytes),
