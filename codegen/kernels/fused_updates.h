@@ -105,8 +105,9 @@ MEMPLAN_INLINE void MatMulUpdate(const MatMulUpdateParams& p, const float* w, co
   product.scale = p.scale;
   for (int32_t row = 0; row < p.rows; row += p.block_rows) {
     product.rows = p.rows - row < p.block_rows ? p.rows - row : p.block_rows;
-    MatMulTiles<Lanes, Rows, Columns, false>(
-        product, a + static_cast<ptrdiff_t>(row) * p.a_row_stride, b, nullptr, nullptr, gradient);
+    MatMulTiles<Lanes, Rows, Columns, false>(product, nullptr,
+                                             a + static_cast<ptrdiff_t>(row) * p.a_row_stride, b,
+                                             nullptr, nullptr, gradient);
     UpdateRange(rule, product.rows * p.columns, static_cast<ptrdiff_t>(row) * p.columns, gradient,
                 w, m, v, w_out, m_out, v_out);
   }

@@ -78,10 +78,12 @@ MEMPLAN_INLINE TileArgs MatMulTileArgs(const MatMulParams& p) {
   return t;
 }
 
-// One matrix by tiles of Rows x (Columns * Lanes).
+// One matrix by tiles of Rows x (Columns * Lanes). Each panel of columns is activated while a cache
+// still has it.
 template <int Lanes, int Rows, int Columns, bool PackedB>
-MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, const float* a, const float* b,
-                                         const float* bias, const float* residual, float* c) {
+MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, ActivateFunction activate,
+                                         const float* a, const float* b, const float* bias,
+                                         const float* residual, float* c) {
   constexpr int kWidth = Lanes * Columns;
   TileArgs t = MatMulTileArgs(p);
   for (int32_t column = 0; column < p.columns;) {
@@ -109,6 +111,9 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, const float* a, 
       GemmPanel<Lanes, Rows, Columns, false>(p.rows, 0, t);
       k += t.depth;
     } while (k < p.depth);
+    if (activate != nullptr) {
+      activate(p.rows, tile.count, p.columns, p.alpha, p.beta, c + column);
+    }
     column += tile.count;
   }
 }
@@ -125,11 +130,8 @@ MEMPLAN_INLINE void MatMul(const MatMulParams& p, const float* a, const float* b
     ptrdiff_t b_at;
     BatchOffsets(p, i, &a_at, &b_at);
     MatMulTiles<Lanes, Rows, Columns, PackedB>(
-        p, a + a_at, b + b_at, bias, residual == nullptr ? nullptr : residual + i * matrix,
-        c + i * matrix);
-    if (activate != nullptr) {
-      activate(p.rows, p.columns, p.columns, p.alpha, p.beta, c + i * matrix);
-    }
+        p, activate, a + a_at, b + b_at, bias,
+        residual == nullptr ? nullptr : residual + i * matrix, c + i * matrix);
   }
 }
 

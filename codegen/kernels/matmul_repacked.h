@@ -43,8 +43,8 @@ MEMPLAN_SHARED_FUNCTION void RepackPanel(const float* b, ptrdiff_t depth_stride,
 
 // One matrix by tiles of Rows x (Columns * Lanes).
 template <int Lanes, int Rows, int Columns>
-MEMPLAN_SHARED_FUNCTION void MatMulRepackedTiles(const MatMulParams& p, const float* a,
-                                                 const float* b, const float* bias,
+MEMPLAN_SHARED_FUNCTION void MatMulRepackedTiles(const MatMulParams& p, ActivateFunction activate,
+                                                 const float* a, const float* b, const float* bias,
                                                  const float* residual, float* c) {
   constexpr int kWidth = Lanes * Columns;
   constexpr int kDepth = RepackedPanelFloats(Lanes) / kWidth;
@@ -73,6 +73,9 @@ MEMPLAN_SHARED_FUNCTION void MatMulRepackedTiles(const MatMulParams& p, const fl
       GemmPanel<Lanes, Rows, Columns, false>(p.rows, 0, t);
       k += t.depth;
     } while (k < p.depth);
+    if (activate != nullptr) {
+      activate(p.rows, t.column_end, p.columns, p.alpha, p.beta, c + column);
+    }
   }
 }
 
@@ -86,12 +89,9 @@ MEMPLAN_INLINE void MatMulRepacked(const MatMulParams& p, const float* a, const 
     ptrdiff_t a_at;
     ptrdiff_t b_at;
     BatchOffsets(p, i, &a_at, &b_at);
-    MatMulRepackedTiles<Lanes, Rows, Columns>(p, a + a_at, b + b_at, bias,
+    MatMulRepackedTiles<Lanes, Rows, Columns>(p, activate, a + a_at, b + b_at, bias,
                                               residual == nullptr ? nullptr : residual + i * matrix,
                                               c + i * matrix);
-    if (activate != nullptr) {
-      activate(p.rows, p.columns, p.columns, p.alpha, p.beta, c + i * matrix);
-    }
   }
 }
 
