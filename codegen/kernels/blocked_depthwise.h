@@ -69,6 +69,8 @@ MEMPLAN_SHARED_FUNCTION void BlockedDepthwiseAll(const BlockedConvParams& p,
   const ptrdiff_t in_floats = static_cast<ptrdiff_t>(p.in_size[0]) * p.in_size[1] * kChannelBlock;
   const int32_t row_floats = p.out_size[1] * kChannelBlock;
   const int32_t blocks = ChannelBlocks(p.in_channels);
+  // Rows that are activated at once, while the first cache level still has them.
+  const int32_t rows = row_floats * p.out_size[0] <= 4096 ? p.out_size[0] : 1;
   for (int32_t i = 0; i < p.batch * blocks; ++i, x += in_floats) {
     const float* block_constants = constants + i % blocks * BlockedDepthwiseConstants(p);
     for (int32_t qy = 0; qy < p.out_size[0]; ++qy, y += row_floats) {
@@ -83,7 +85,10 @@ MEMPLAN_SHARED_FUNCTION void BlockedDepthwiseAll(const BlockedConvParams& p,
                   y + at);
             });
       }
-      if (activate != nullptr) activate(1, row_floats, row_floats, p.alpha, p.beta, y);
+      if (activate != nullptr && (qy + 1) % rows == 0) {
+        const int32_t before = (rows - 1) * row_floats;
+        activate(1, before + row_floats, 0, p.alpha, p.beta, y - before);
+      }
       if (residual != nullptr) residual += row_floats;
     }
   }

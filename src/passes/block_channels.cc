@@ -13,6 +13,7 @@
 
 #include "ops/blocked.h"
 #include "ops/op_def.h"
+#include "passes/blocked_rule.h"
 #include "passes/blocked_rules.h"
 #include "passes/match.h"
 #include "support/status_macros.h"
@@ -206,8 +207,10 @@ class Rewriter {
 }  // namespace
 
 absl::StatusOr<int64_t> BlockChannels(GraphEditor& editor, int64_t macs_per_converted_element) {
+  ASSIGN_OR_RETURN(const int64_t shuffles, GatherShuffledChannels(editor));
   const Regions regions(editor, macs_per_converted_element);
-  return Rewriter(editor, regions).Run();
+  ASSIGN_OR_RETURN(const int64_t rewrites, Rewriter(editor, regions).Run());
+  return shuffles + rewrites;
 }
 
 }  // namespace onnx_memplan

@@ -8,6 +8,7 @@
 #include "ops/blocked.h"
 #include "ops/op_def.h"
 #include "passes/affine.h"
+#include "passes/blocked_rule.h"
 #include "passes/match.h"
 #include "support/check.h"
 #include "support/status_macros.h"
@@ -16,19 +17,6 @@ namespace onnx_memplan {
 namespace {
 
 constexpr int64_t kBlock = kernels::kChannelBlock;
-
-bool IsImage(const GraphEditor& editor, ValueId v) {
-  if (v == kNoValue) return false;
-  const TensorType& type = editor.type(v);
-  return type.dtype == DType::kFloat && type.rank() == 4 && type.NumElements() > 0;
-}
-
-// More than one pixel: images of one are vectors, and have nothing to gain.
-bool IsLargeImage(const GraphEditor& editor, ValueId v) {
-  return IsImage(editor, v) && editor.shape(v)[2] * editor.shape(v)[3] > 1;
-}
-
-bool FillsBlocks(const GraphEditor& editor, ValueId v) { return editor.shape(v)[1] % kBlock == 0; }
 
 // ---- Convolutions
 
@@ -235,12 +223,6 @@ absl::StatusOr<std::vector<ValueId>> EmitSplit(GraphEditor& editor, int32_t n, c
 
 // ---- The table
 
-struct BlockedRule {
-  std::optional<BlockedPlan> (*plan)(const GraphEditor& editor, int32_t n);
-  // `node`: node `n` with its operands in blocks.
-  absl::StatusOr<std::vector<ValueId>> (*emit)(GraphEditor& editor, int32_t n, Node node);
-};
-
 std::optional<BlockedPlan> PlanPlainConv(const GraphEditor& editor, int32_t n) {
   return editor.node(n).Is("Conv") ? PlanConv(editor, n) : std::nullopt;
 }
@@ -253,6 +235,16 @@ constexpr BlockedRule kRules[] = {
     {PlanPlainConv, EmitConv}, {PlanAffine, EmitAffine}, {PlanElementwise, EmitSame},
     {PlanPool, EmitPool},      {PlanConcat, EmitConcat}, {PlanSplit, EmitSplitOf},
 };
+
+// The rule for node `n`; nullptr: there is none.
+const BlockedRule* FindRule(const GraphEditor& editor, int32_t n) {
+  for (const auto rules : {std::span<const BlockedRule>(kRules), BlockedMovementRules()}) {
+    for (const BlockedRule& rule : rules) {
+      if (rule.plan(editor, n)) return &rule;
+    }
+  }
+  return nullptr;
+}
 
 // The constant [1, channels, 1, 1] (or fewer axes) as [1, channels / 8, 1, 1, 8]. The lanes behind
 // the last channel become 1, by which one may also divide.
@@ -275,38 +267,34 @@ ValueId PixelConstant(GraphEditor& editor, ValueId v) {
 }  // namespace
 
 std::optional<BlockedPlan> PlanBlocked(const GraphEditor& editor, int32_t n) {
-  for (const BlockedRule& rule : kRules) {
-    if (std::optional<BlockedPlan> plan = rule.plan(editor, n)) return plan;
-  }
-  return std::nullopt;
+  const BlockedRule* rule = FindRule(editor, n);
+  return rule == nullptr ? std::nullopt : rule->plan(editor, n);
 }
 
 absl::StatusOr<std::vector<ValueId>> EmitBlocked(GraphEditor& editor, int32_t n,
                                                  const BlockedPlan& plan,
                                                  const BlockedValue& blocked) {
-  for (const BlockedRule& rule : kRules) {
-    if (!rule.plan(editor, n)) continue;
-    Node node = editor.node(n);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      ValueId& input = node.inputs[i];
-      switch (plan.operands[i]) {
-        case BlockedOperand::kAsIs:
-          break;
-        case BlockedOperand::kImage: {
-          ASSIGN_OR_RETURN(input, blocked(input));
-          break;
-        }
-        case BlockedOperand::kPerChannel:
-          input = BlockConstant(editor, input);
-          break;
-        case BlockedOperand::kPerPixel:
-          input = PixelConstant(editor, input);
-          break;
+  const BlockedRule* rule = FindRule(editor, n);
+  MEMPLAN_CHECK(rule != nullptr);
+  Node node = editor.node(n);
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    ValueId& input = node.inputs[i];
+    switch (plan.operands[i]) {
+      case BlockedOperand::kAsIs:
+        break;
+      case BlockedOperand::kImage: {
+        ASSIGN_OR_RETURN(input, blocked(input));
+        break;
       }
+      case BlockedOperand::kPerChannel:
+        input = BlockConstant(editor, input);
+        break;
+      case BlockedOperand::kPerPixel:
+        input = PixelConstant(editor, input);
+        break;
     }
-    return rule.emit(editor, n, std::move(node));
   }
-  MEMPLAN_CHECK(false);
+  return rule->emit(editor, n, std::move(node));
 }
 
 }  // namespace onnx_memplan

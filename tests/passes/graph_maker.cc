@@ -35,6 +35,12 @@ ValueId GraphMaker::Scalar(double value, Shape shape) {
       Tensor::FromVector(std::move(shape), std::vector<float>{static_cast<float>(value)}));
 }
 
+ValueId GraphMaker::Floats(const std::vector<float>& values) {
+  return graph_.AddConstant(
+      graph_.UniqueValueName("floats"),
+      Tensor::FromVector<float>({static_cast<int64_t>(values.size())}, values));
+}
+
 ValueId GraphMaker::Ints(std::vector<int64_t> values) {
   return graph_.AddConstant(graph_.UniqueValueName("ints"), Tensor::VectorInt64(values));
 }

@@ -26,6 +26,7 @@ class GraphMaker {
   ValueId Constant(Shape shape, double low = -1, double high = 1);
   ValueId Scalar(double value, Shape shape = {});
   ValueId Ints(std::vector<int64_t> values);
+  ValueId Floats(const std::vector<float>& values);
   // The first output. The operator's rule must accept the inputs.
   ValueId Op(std::string_view type, std::vector<ValueId> inputs, Attributes attributes = {});
   std::vector<ValueId> OpWithOutputs(std::string_view type, std::vector<ValueId> inputs,
