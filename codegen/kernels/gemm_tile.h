@@ -50,7 +50,8 @@ struct TileArgs {
 };
 
 // Copies of the sums that take turns and are added at the end, so that a small tile too keeps
-// enough independent additions in flight.
+// enough independent additions in flight. All tiles of a matrix have as many, whatever their width:
+// equal columns then give equal results, to the bit.
 constexpr int TileChains(int lanes, int rows, int columns) {
   return lanes < 8 || rows * columns >= 6 ? 1 : rows * columns >= 3 ? 2 : 4;
 }
@@ -201,11 +202,10 @@ MEMPLAN_INLINE void FinishTile(const TileArgs& t, V (&sums)[Rows][Vectors]) {
 }
 
 // Computes and writes one tile. Packed: A is [depth][Rows], whatever the strides say.
-template <int Lanes, int Rows, int Columns, bool Packed>
+template <int Lanes, int Rows, int Columns, bool Packed, int kChains>
 MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
   constexpr int kWidth = VectorLanes(Lanes);
   constexpr int kVectors = Columns * Lanes / kWidth;
-  constexpr int kChains = TileChains(Lanes, Rows, Columns);
   using V = typename Vector<kWidth>::Type;
   const ptrdiff_t a_row_stride = Packed ? 1 : t.a_row_stride;
   const ptrdiff_t a_depth_stride = Packed ? Rows : t.a_depth_stride;
@@ -252,15 +252,16 @@ MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
 }
 
 // The tile function with as many of the Columns vectors as `columns` needs.
-template <int Lanes, int Rows, int Columns, bool Packed>
+template <int Lanes, int Rows, int Columns, bool Packed,
+          int Chains = TileChains(Lanes, Rows, Columns)>
 MEMPLAN_INLINE void GemmTileOf(int32_t columns, const TileArgs& t) {
   if constexpr (Columns > 1) {
     if (columns <= (Columns - 1) * Lanes) {
-      GemmTileOf<Lanes, Rows, Columns - 1, Packed>(columns, t);
+      GemmTileOf<Lanes, Rows, Columns - 1, Packed, Chains>(columns, t);
       return;
     }
   }
-  GemmTile<Lanes, Rows, Columns, Packed>(t);
+  GemmTile<Lanes, Rows, Columns, Packed, Chains>(t);
 }
 
 // Computes and writes `rows` rows of a panel of columns. t: the panel's first row; its row range is

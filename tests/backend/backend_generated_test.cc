@@ -7,13 +7,14 @@
 //   backend_generated_test --target=NAME      default generic
 //   backend_generated_test --compiler=NAME    default g++
 //   backend_generated_test --flags="-O2 ..."  instead of the default flags
+//   backend_generated_test --extra-flags=...  behind them
 //   backend_generated_test --min-pass=N       exit status 1 when fewer cases pass
 //   backend_generated_test --write=FILE       writes docs/operators.md
 //   backend_generated_test --stack            the largest stack frame (GCC)
 //   backend_generated_test -v                 a line for each case that does not pass
 //
-// Exit status: 0 when every case passes or is refused with a reason, 77 when there are no cases,
-// else 1.
+// Exit status: 0 when every case passes or is refused with a reason, 77 when there are no cases or
+// this CPU does not run the target's code, else 1.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -33,6 +34,7 @@
 #include "testing/batch.h"
 #include "testing/commands.h"
 #include "testing/isolated.h"
+#include "testing/native.h"
 
 namespace onnx_memplan {
 namespace {
@@ -44,6 +46,8 @@ using testing::TemporaryFolder;
 
 enum class Outcome : uint8_t { kPass, kPassBound, kRefused, kWrong, kCrash, kCompileError };
 constexpr size_t kNumOutcomes = 6;
+// What ctest takes as "skipped" (SKIP_RETURN_CODE).
+constexpr int kSkipped = 77;
 constexpr std::string_view kOutcomeNames[] = {"pass",  "pass (inputs bound)", "refused", "WRONG",
                                               "CRASH", "COMPILE ERROR"};
 
@@ -284,7 +288,7 @@ int RunAll(const Flags& flags) {
   std::vector<Run> runs = FindRuns(cases, flags);
   if (runs.empty()) {
     std::printf("no cases in %s: skipped\n", flags.data.c_str());
-    return 77;
+    return kSkipped;
   }
   const TemporaryFolder folder;
   std::vector<std::string> ids;
@@ -332,6 +336,8 @@ int Main(int argc, char** argv) {
       flags.batch.compiler = value;
     } else if (arg.starts_with("--flags=")) {
       flags.batch.flags = value;
+    } else if (arg.starts_with("--extra-flags=")) {
+      flags.batch.flags += " " + value;
     } else if (arg.starts_with("--min-pass=")) {
       flags.min_pass = std::stol(value);
     } else if (arg.starts_with("--write=")) {
@@ -341,6 +347,10 @@ int Main(int argc, char** argv) {
                    arg.c_str());
       return 2;
     }
+  }
+  if (!testing::ThisCpuRuns(flags.target)) {
+    std::printf("skipped: this CPU does not run %s\n", flags.target.c_str());
+    return kSkipped;
   }
   return RunAll(flags);
 }

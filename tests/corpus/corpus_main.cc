@@ -18,6 +18,7 @@
 #include "onnx_memplan/compile.h"
 #include "support/status_macros.h"
 #include "testing/commands.h"
+#include "testing/native.h"
 
 namespace onnx_memplan::testing {
 namespace {
@@ -207,6 +208,10 @@ bool Selected(const Arguments& arguments, const CorpusModel& model) {
 std::string ShareText(double share) { return share < 0 ? "-" : absl::StrFormat("%.3f", share); }
 
 int Run(const Arguments& arguments) {
+  if (arguments.generated && !ThisCpuRuns(arguments.target)) {
+    std::printf("skipped: this CPU does not run %s\n", arguments.target.c_str());
+    return kSkipped;
+  }
   absl::StatusOr<std::vector<CorpusModel>> models = ListCorpus(arguments.corpus);
   if (!models.ok()) {
     std::printf("skipped: %s\n", std::string(models.status().message()).c_str());
