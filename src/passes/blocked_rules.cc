@@ -57,6 +57,8 @@ std::optional<BlockedPlan> PlanAffine(const GraphEditor& editor, int32_t n) {
   if (!node.Is("BatchNormalization") || node.epilogue.has_residual) return std::nullopt;
   if (node.outputs.size() != 1 || !IsLargeImage(editor, node.inputs[0])) return std::nullopt;
   if (!FillsBlocks(editor, node.inputs[0])) return std::nullopt;
+  // In training mode the statistics are those of the batch.
+  if (Context(editor, n).Int("training_mode", 0) != 0) return std::nullopt;
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (editor.constant(node.inputs[i]) == nullptr) return std::nullopt;
   }

@@ -111,6 +111,17 @@ TEST(BlockChannels, BatchNormalizationIsADepthwiseConvolution) {
   EXPECT_EQ(CountBlocked(InBlocks(make.graph()), "BlockedConv"), 3);
 }
 
+TEST(BlockChannels, BatchNormalizationByTheBatchStaysPlain) {
+  GraphMaker make;
+  const ValueId x = Conv(make, make.Input({2, 16, 5, 5}), 16);
+  const ValueId y = make.Op("BatchNormalization",
+                            {x, make.Constant({16}, 0.5, 2), make.Constant({16}),
+                             make.Constant({16}), make.Constant({16}, 0.5, 2)},
+                            {{"training_mode", int64_t{1}}});
+  make.Output(Conv(make, y, 8));
+  EXPECT_EQ(CountBlocked(InBlocks(make.graph()), "BlockedConv"), 2);
+}
+
 TEST(BlockChannels, GateOfTheWholeImageIsAView) {
   GraphMaker make;
   const ValueId x = Conv(make, make.Input({2, 16, 5, 4}), 24);
