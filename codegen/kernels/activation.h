@@ -6,6 +6,7 @@
 #include "base.h"
 #include "lane_math.h"
 #include "lanes.h"
+#include "vector.h"
 
 namespace kernels {
 
@@ -16,7 +17,7 @@ namespace kernels {
 struct Relu : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    return x < Splat<T>(0) ? Splat<T>(0) : x;
+    return AtLeast(x, Splat<T>(0));
   }
 };
 
@@ -24,10 +25,7 @@ struct Relu : TakesLanes {
 struct Clip : TakesLanes {
   template <class T>
   static T Apply(T x, float alpha, float beta) {
-    const T lower = Splat<T>(alpha);
-    const T upper = Splat<T>(beta);
-    const T above = x < lower ? lower : x;
-    return above > upper ? upper : above;
+    return AtMost(AtLeast(x, Splat<T>(alpha)), Splat<T>(beta));
   }
 };
 
@@ -151,8 +149,7 @@ struct Softsign : TakesLanes {
 struct Mish : TakesLanes {
   template <class T>
   static T Apply(T x, float, float) {
-    const T bound = Splat<T>(20);
-    const T e = FastExpOf<1>(x > bound ? bound : x);
+    const T e = FastExpOf<1>(AtMost(x, Splat<T>(20)));
     const T n = e * (e + Splat<T>(2));
     return x * (n / (n + Splat<T>(2)));
   }

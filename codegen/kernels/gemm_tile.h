@@ -112,8 +112,7 @@ MEMPLAN_INLINE void ClampSums(V (&sums)[Rows][Vectors], float lowest, float high
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
     for (int c = 0; c < Vectors; ++c) {
-      const V above = sums[r][c] < lower ? lower : sums[r][c];
-      sums[r][c] = above > upper ? upper : above;
+      sums[r][c] = AtMost(AtLeast(sums[r][c], lower), upper);
     }
   }
 }

@@ -10,6 +10,7 @@
 
 #include "base.h"
 #include "lanes.h"
+#include "vector.h"
 
 namespace kernels {
 
@@ -58,10 +59,7 @@ MEMPLAN_INLINE ReducedLanes ReduceByLog2(FloatLanes x) {
 
 // NaN stays.
 MEMPLAN_INLINE FloatLanes Between(float lowest, FloatLanes x, float highest) {
-  const FloatLanes lower = Splat<FloatLanes>(lowest);
-  const FloatLanes upper = Splat<FloatLanes>(highest);
-  const FloatLanes above = lower > x ? lower : x;
-  return upper < above ? upper : above;
+  return AtMost(AtLeast(x, Splat<FloatLanes>(lowest)), Splat<FloatLanes>(highest));
 }
 
 // (e^(s r) - 1 - s r) / r on |r| < 0.3473, for s = 1 or -1.

@@ -26,6 +26,41 @@ struct Vector<1> {
   typedef float InArray;
 };
 
+// The larger of x and `lower`, the smaller of x and `upper`, of elements or in each lane. NaN in x
+// stays.
+template <class V>
+MEMPLAN_INLINE V AtLeast(V x, V lower) {
+  return x < lower ? lower : x;
+}
+template <class V>
+MEMPLAN_INLINE V AtMost(V x, V upper) {
+  return x > upper ? upper : x;
+}
+
+// GCC makes a comparison and a blend of these; the instructions for them keep x where it is NaN if
+// it comes second.
+#if defined(__GNUC__) && !defined(__clang__)
+#define MEMPLAN_BOUNDS_(lanes, larger, smaller)                                                  \
+  MEMPLAN_INLINE Vector<lanes>::Type AtLeast(Vector<lanes>::Type x, Vector<lanes>::Type lower) { \
+    return larger;                                                                               \
+  }                                                                                              \
+  MEMPLAN_INLINE Vector<lanes>::Type AtMost(Vector<lanes>::Type x, Vector<lanes>::Type upper) {  \
+    return smaller;                                                                              \
+  }
+#ifdef __SSE2__
+MEMPLAN_BOUNDS_(4, __builtin_ia32_maxps(lower, x), __builtin_ia32_minps(upper, x))
+#endif
+#ifdef __AVX__
+MEMPLAN_BOUNDS_(8, __builtin_ia32_maxps256(lower, x), __builtin_ia32_minps256(upper, x))
+#endif
+#ifdef __AVX512F__
+// All lanes, in the present rounding mode.
+MEMPLAN_BOUNDS_(16, __builtin_ia32_maxps512_mask(lower, x, x, -1, 4),
+                __builtin_ia32_minps512_mask(upper, x, x, -1, 4))
+#endif
+#undef MEMPLAN_BOUNDS_
+#endif
+
 constexpr int32_t kLaneNumbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // Sets to 0 the lanes of the vector at `values` from `count` on.
