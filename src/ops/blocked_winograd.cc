@@ -4,13 +4,13 @@
 #include "kernels/blocked_winograd.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
 #include "ops/dispatch.h"
-#include "ops/gemm_lowering.h"
 #include "ops/scratch_room.h"
 #include "ops/winograd_lowering.h"
 #include "ops/winograd_weights.h"
@@ -96,22 +96,28 @@ double WinogradCost(const kernels::BlockedConvParams& p, const WinogradVariant& 
   return Overlapped(arithmetic, weights * (kMemoryByteCost + (groups - 1) * again));
 }
 
-// The variant with the largest groups that `budget_bytes` of scratch has room for; group_tiles 0:
-// none.
-WinogradVariant FitGroups(const kernels::BlockedConvParams& p, WinogradVariant v,
+// The variant with the smallest groups that are about as good as any that `budget_bytes` of scratch
+// have room for; group_tiles 0: none has.
+WinogradVariant FitGroups(const kernels::BlockedConvParams& p, const WinogradVariant& variant,
                           int64_t budget_bytes) {
-  const int32_t tiles = kernels::WinogradTiles(p.out_size, v.tile);
-  const auto bytes = [&](int32_t group_tiles) {
-    return kernels::BlockedWinogradScratchBytes(p.in_channels, v.tile, group_tiles,
-                                                v.panel_channels());
-  };
-  int32_t most = 0;
-  while (most < tiles && bytes(most + v.rows) <= std::min(budget_bytes, kMostScratchBytes)) {
-    most += v.rows;
+  constexpr double kAsGood = 1.02;
+  const int32_t tiles = kernels::WinogradTiles(p.out_size, variant.tile);
+  const int64_t most_bytes = std::min(budget_bytes, kMostScratchBytes);
+  WinogradVariant best;
+  double best_cost = std::numeric_limits<double>::infinity();
+  WinogradVariant v = variant;
+  for (int32_t passes = 1; v.group_tiles < tiles; ++passes) {
+    v.group_tiles = passes * v.rows;
+    if (kernels::BlockedWinogradScratchBytes(p.in_channels, v.tile, v.group_tiles,
+                                             v.panel_channels()) > most_bytes) {
+      break;
+    }
+    const double cost = WinogradCost(p, v);
+    if (cost * kAsGood >= best_cost) continue;
+    best = v;
+    best_cost = cost;
   }
-  // Groups about equal.
-  if (most > 0) v.group_tiles = RoundUp(EqualBlocks(tiles, most), v.rows);
-  return v;
+  return best;
 }
 
 kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv,

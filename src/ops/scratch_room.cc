@@ -31,6 +31,7 @@ bool WritesApart(const Node& node) {
 
 int64_t ScratchRoomBytes(const NodeContext& context, const Target& target) {
   if (target.optimize == OptimizeFor::kSpeed) return std::numeric_limits<int64_t>::max();
+  if (context.HasAttribute(kScratchRoomAttribute)) return context.Int(kScratchRoomAttribute, 0);
   const Graph& graph = context.graph();
   const std::vector<int64_t> bytes = ArenaBytes(graph);
   const size_t steps = graph.nodes.size();

@@ -1,13 +1,24 @@
-// Whether images are kept in blocks of channels.
+// Whether images are kept in blocks of channels, and how much scratch their convolutions get.
 #include <algorithm>
+#include <chrono>
 #include <utility>
+#include <vector>
 
 #include "kernels/blocked.h"
+#include "ops/op_def.h"
+#include "ops/scratch_room.h"
+#include "ops/op_def.h"
 #include "pipeline/entry.h"
+#include "pipeline/scratch_rooms.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
 namespace {
+
+// How large the arena may be for the sake of speed, in percent of the smallest one.
+int64_t AllowedPercent(OptimizeFor optimize) {
+  return optimize == OptimizeFor::kMemory ? 100 : 103;
+}
 
 bool IsAllowed(const CompileOptions& options, int64_t blocked_bytes, int64_t plain_bytes) {
   if (options.arena_limit_bytes && blocked_bytes > *options.arena_limit_bytes &&
@@ -15,13 +26,41 @@ bool IsAllowed(const CompileOptions& options, int64_t blocked_bytes, int64_t pla
     return false;
   }
   if (options.optimize == OptimizeFor::kSpeed) return true;
-  const int64_t allowed_percent = options.optimize == OptimizeFor::kMemory ? 100 : 103;
-  return blocked_bytes * 100 <= plain_bytes * allowed_percent;
+  return blocked_bytes * 100 <= plain_bytes * AllowedPercent(options.optimize);
 }
 
 bool IsBlocked(const Entry& entry) {
   return std::any_of(entry.pass_runs.begin(), entry.pass_runs.end(),
                      [](const PassRun& run) { return run.pass == "block-channels"; });
+}
+
+// Gives the steps of `entry`, which was planned with the least scratch, as much as its plan has
+// room for in `arena_bytes`, and `target` its choice of kernels within that.
+absl::Status UseRoom(const Target& target, const Planner& planner, const CompileOptions& options,
+                     int64_t arena_bytes, Entry& entry) {
+  Graph graph = entry.program.graph;
+  const std::vector<int64_t> rooms =
+      ScratchRooms(entry.program.problem, entry.plan, arena_bytes, target.arena_alignment);
+  for (size_t t = 0; t < rooms.size(); ++t) {
+    Node& node = graph.nodes[static_cast<size_t>(entry.program.steps[t].node)];
+    if (node.domain == kMemplan) node.attributes[kScratchRoomAttribute] = rooms[t];
+  }
+  ASSIGN_OR_RETURN(Program program,
+                   BuildProgram(std::move(graph), target,
+                                {.io_in_arena = options.io_in_arena,
+                                 .allow_missing_kernels = options.allow_missing_kernels}));
+  if (program.problem == entry.program.problem) {
+    entry.program = std::move(program);
+    return absl::OkStatus();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(Plan plan, planner.Run(program.problem, options.budget));
+  entry.planning_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (plan.arena_bytes > arena_bytes) return absl::OkStatus();
+  entry.program = std::move(program);
+  entry.plan = std::move(plan);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -33,10 +72,21 @@ absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, cons
   }
   CompileOptions with_blocks = options;
   with_blocks.passes.channel_block = kernels::kChannelBlock;
-  ASSIGN_OR_RETURN(Entry blocked, MakeEntry("run", graph, target, planner, with_blocks));
+  // Without transformed weights first: their kernels are the ones that take much scratch.
+  Target least_scratch = target;
+  if (options.optimize != OptimizeFor::kSpeed) least_scratch.optimize = OptimizeFor::kSize;
+  ASSIGN_OR_RETURN(Entry blocked, MakeEntry("run", graph, least_scratch, planner, with_blocks));
+  blocked.program.target = target;
   if (!IsBlocked(blocked)) return blocked;
   ASSIGN_OR_RETURN(Entry plain, MakeEntry("run", std::move(graph), target, planner, options));
   if (!IsAllowed(options, blocked.plan.arena_bytes, plain.plan.arena_bytes)) return plain;
+  if (options.optimize == OptimizeFor::kBalanced || options.optimize == OptimizeFor::kMemory) {
+    const int64_t smallest = std::min(plain.plan.arena_bytes, blocked.plan.arena_bytes);
+    int64_t room_bytes = smallest * AllowedPercent(options.optimize) / 100;
+    if (options.arena_limit_bytes) room_bytes = std::min(room_bytes, *options.arena_limit_bytes);
+    room_bytes = std::max(room_bytes, blocked.plan.arena_bytes);
+    RETURN_IF_ERROR(UseRoom(target, planner, options, room_bytes, blocked));
+  }
   blocked.planning_seconds += plain.planning_seconds;
   blocked.plain_arena_bytes = plain.plan.arena_bytes;
   blocked.plain_graph = std::move(plain.program.graph);

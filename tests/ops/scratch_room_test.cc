@@ -56,6 +56,12 @@ TEST(ScratchRoomTest, HasNoLimitWhereSpeedAloneCounts) {
   EXPECT_EQ(RoomAt(Chain(1000, 500), 1, OptimizeFor::kSpeed), std::numeric_limits<int64_t>::max());
 }
 
+TEST(ScratchRoomTest, IsWhatAnEarlierPlanHadRoomFor) {
+  Graph graph = Chain(1000, 500);
+  graph.nodes[1].attributes[kScratchRoomAttribute] = int64_t{12345};
+  EXPECT_EQ(RoomAt(graph, 1, OptimizeFor::kBalanced), 12345);
+}
+
 TEST(ScratchRoomTest, CountsWhatLaterStepsStillRead) {
   Graph graph = Chain(1000, 500);
   graph.nodes[2].inputs.push_back(graph.nodes[0].outputs[0]);
