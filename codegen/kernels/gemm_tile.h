@@ -111,9 +111,7 @@ MEMPLAN_INLINE void ClampSums(V (&sums)[Rows][Vectors], float lowest, float high
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
-    for (int c = 0; c < Vectors; ++c) {
-      sums[r][c] = AtMost(AtLeast(sums[r][c], lower), upper);
-    }
+    for (int c = 0; c < Vectors; ++c) Clamp(lower, upper, &sums[r][c]);
   }
 }
 

@@ -37,6 +37,14 @@ MEMPLAN_INLINE V AtMost(V x, V upper) {
   return x > upper ? upper : x;
 }
 
+// *x between the bounds, for vectors of any width: by reference, since those that are wider than
+// the CPU's cannot be passed everywhere.
+template <class V>
+MEMPLAN_INLINE void Clamp(const V& lower, const V& upper, V* x) {
+  const V above = *x < lower ? lower : *x;
+  *x = above > upper ? upper : above;
+}
+
 // GCC makes a comparison and a blend of these; the instructions for them keep x where it is NaN if
 // it comes second.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -46,6 +54,10 @@ MEMPLAN_INLINE V AtMost(V x, V upper) {
   }                                                                                              \
   MEMPLAN_INLINE Vector<lanes>::Type AtMost(Vector<lanes>::Type x, Vector<lanes>::Type upper) {  \
     return smaller;                                                                              \
+  }                                                                                              \
+  MEMPLAN_INLINE void Clamp(const Vector<lanes>::Type& lower, const Vector<lanes>::Type& upper,  \
+                            Vector<lanes>::Type* x) {                                            \
+    *x = AtMost(AtLeast(*x, lower), upper);                                                      \
   }
 #ifdef __SSE2__
 MEMPLAN_BOUNDS_(4, __builtin_ia32_maxps(lower, x), __builtin_ia32_minps(upper, x))
