@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "onnx_memplan/emit.h"
 #include "report/memory_report.h"
 
 namespace onnx_memplan {
@@ -95,7 +94,7 @@ std::string RenderJson(const MemoryReport& report) {
                {"input_bytes", report.input_bytes()},
                {"output_bytes", report.output_bytes()},
                {"macs", report.macs},
-               {"stack_bound_bytes", kStackBoundBytes}};
+               {"stack_bound_bytes", report.stack_bound_bytes}};
   if (report.plain_arena_bytes) json["plain_layout_arena_bytes"] = *report.plain_arena_bytes;
   if (report.planning_seconds.has_value()) json["planning_seconds"] = *report.planning_seconds;
   json["inputs"] = PortsJson(report.inputs);

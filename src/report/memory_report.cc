@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "onnx_memplan/emit.h"
 #include "plan/liveness.h"
 #include "plan_build/state_layout.h"
 
@@ -251,6 +252,7 @@ MemoryReport MakeReport(std::span<const ReportEntry> entries, ReportModel model,
   MemoryReport report;
   report.model = std::move(model);
   report.target = first.program->target.name;
+  report.stack_bound_bytes = StackBoundBytes(first.program->target.vector_floats);
   report.planner = std::move(planner);
   report.method = first.plan->method;
   report.arena_bytes = first.plan->arena_bytes;

@@ -114,6 +114,7 @@ struct MemoryReport {
   // Where images are kept in blocks of channels: the arena without that.
   std::optional<int64_t> plain_arena_bytes;
   int64_t macs = 0;
+  int64_t stack_bound_bytes = 0;  // see StackBoundBytes
   std::optional<double> planning_seconds;
   std::vector<ReportPort> inputs;  // in the order of the generated function's arguments
   std::vector<ReportPort> outputs;

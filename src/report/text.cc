@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "onnx_memplan/emit.h"
 #include "report/memory_report.h"
 
 namespace onnx_memplan {
@@ -151,7 +150,7 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
                         Grouped(report.macs));
   if (!report.entry_points.empty()) AppendSavings(report.entry_points.front().savings, &text);
   AppendMissingKernels(report, &text);
-  absl::StrAppendFormat(&text, "  stack   <= %14s B\n", Grouped(kStackBoundBytes));
+  absl::StrAppendFormat(&text, "  stack   <= %14s B\n", Grouped(report.stack_bound_bytes));
   absl::StrAppendFormat(&text, "  planner    %s: %s", report.planner, report.method);
   if (report.planning_seconds) absl::StrAppendFormat(&text, ", %.3f s", *report.planning_seconds);
   absl::StrAppend(&text, "\n");
