@@ -43,6 +43,8 @@ struct AttentionParams {
   int32_t v_row_stride;     // elements of a row follow each other
   int32_t mask_row_stride;  // 0: all queries have one mask
   int32_t mask_key_stride;
+  // 1: mask_row_stride is 1, and whole vectors may be read where rows end.
+  int32_t mask_in_lanes;
   int32_t y_row_stride;
   int32_t block_rows;  // queries of a block: whole vectors
   float scale;
@@ -50,7 +52,8 @@ struct AttentionParams {
 MEMPLAN_FIELDS(AttentionParams, batch, q_batch_stride, k_batch_stride, v_batch_stride,
                mask_batch_stride, y_batch_stride, q_offset, k_offset, v_offset, mask_offset, rows,
                keys, depth, columns, q_row_stride, q_depth_stride, k_row_stride, k_depth_stride,
-               v_row_stride, mask_row_stride, mask_key_stride, y_row_stride, block_rows, scale);
+               v_row_stride, mask_row_stride, mask_key_stride, mask_in_lanes, y_row_stride,
+               block_rows, scale);
 
 // A block of queries, and its scores.
 constexpr int64_t AttentionScratchBytes(int64_t depth, int64_t keys, int64_t block_rows) {
@@ -112,16 +115,17 @@ MEMPLAN_SHARED_FUNCTION void AddMask(const float* mask, ptrdiff_t row_stride, pt
   }
 }
 
-// *x becomes e^*x, for vectors of any width.
+// *x becomes e^*x, for vectors of any width. Scores are brought to at most 0 first, and what is so
+// far below that e^x leaves the normal range is nothing beside the 1 of the highest.
 template <int Width, class V>
 MEMPLAN_INLINE void ExpInPlace(V* x) {
   if constexpr (Width == LanesOf<float>::kCount) {
-    *x = ExpOf(*x);
+    *x = FastExpOf<1>(*x);
   } else {
     using InArray = typename Vector<Width>::InArray;
     float lanes[Width];
     *reinterpret_cast<InArray*>(lanes) = *x;
-    MapInLanes(Width, lanes, lanes, [](auto value) { return ExpOf(value); });
+    MapInLanes(Width, lanes, lanes, [](auto value) { return FastExpOf<1>(value); });
     *x = *reinterpret_cast<const InArray*>(lanes);
   }
 }
@@ -203,21 +207,22 @@ MEMPLAN_SHARED_FUNCTION void AttentionHead(const AttentionParams& p, const float
   t.c_row_stride = p.block_rows;
   t.alpha = p.scale;
   t.beta = 1;
-  const bool one_mask = mask != nullptr && p.mask_row_stride == 0;
-  if (one_mask) {
-    t.bias = mask;
-    t.bias_row_stride = p.mask_key_stride;
-  }
+  // As the bias of the scores, if it is one number for a key, or lies as they do.
+  const bool as_bias = mask != nullptr && (p.mask_row_stride == 0 || p.mask_in_lanes != 0);
+  t.bias_row_stride = p.mask_key_stride;
+  t.bias_column_stride = p.mask_in_lanes;
   for (int32_t row = 0; row < p.rows;) {
     const int32_t count = NextColumns<Lanes, Columns>(row, p.rows, false).count;
     const int32_t width = (count + Lanes - 1) / Lanes * Lanes;
     PackQueries(q + static_cast<ptrdiff_t>(row) * p.q_row_stride, p.q_row_stride, p.q_depth_stride,
                 count, p.depth, width, p.block_rows, queries);
     t.column_end = width;
+    const float* const row_mask =
+        mask == nullptr ? nullptr : mask + static_cast<ptrdiff_t>(row) * p.mask_row_stride;
+    t.bias = as_bias ? row_mask : nullptr;
     GemmPanel<Lanes, Rows, Columns, false>(p.keys, 0, t);
-    if (mask != nullptr && !one_mask) {
-      AddMask(mask + static_cast<ptrdiff_t>(row) * p.mask_row_stride, p.mask_row_stride,
-              p.mask_key_stride, count, p.keys, p.block_rows, scores);
+    if (mask != nullptr && !as_bias) {
+      AddMask(row_mask, p.mask_row_stride, p.mask_key_stride, count, p.keys, p.block_rows, scores);
     }
     SoftmaxDown<Lanes>(p.keys, width, p.block_rows, scores);
     WeightValues<VLanes, VRows, VColumns>(p, count, scores, v,

@@ -293,22 +293,65 @@ int32_t BlockRows(const TileShape& tile, int32_t rows) {
   return EqualBlocks(vectors, tile.columns) * tile.lanes;
 }
 
+// A known mask in the order of the scores: [batch][key][query], the queries filled up to whole
+// vectors. `spec` then reads it as such.
+Tensor PackMask(const Tensor& mask, int64_t lanes, AttentionSpec* spec) {
+  Layout& layout = spec->mask;
+  const size_t rank = spec->batch.size();
+  const int64_t padded = (spec->rows + lanes - 1) / lanes * lanes;
+  std::vector<float> packed;
+  Layout result = {0, Sizes(rank + 2, 0)};
+  int64_t items = 1;
+  for (size_t i = rank; i-- > 0;) {
+    if (layout.strides[i] == 0) continue;
+    result.strides[i] = items * spec->keys * padded;
+    items *= spec->batch[i];
+  }
+  result.strides[rank] = 1;
+  result.strides[rank + 1] = padded;
+  for (int64_t item = 0; item < items; ++item) {
+    int64_t from = layout.offset;
+    int64_t index = item;
+    for (size_t i = rank; i-- > 0;) {
+      if (layout.strides[i] == 0) continue;
+      from += index % spec->batch[i] * layout.strides[i];
+      index /= spec->batch[i];
+    }
+    for (int64_t key = 0; key < spec->keys; ++key) {
+      for (int64_t row = 0; row < padded; ++row) {
+        const int64_t at = from + row * layout.strides[rank] + key * layout.strides[rank + 1];
+        packed.push_back(row < spec->rows ? mask.As<float>()[static_cast<size_t>(at)] : 0.0F);
+      }
+    }
+  }
+  layout = std::move(result);
+  return Tensor::FromVector<float>({items, spec->keys, padded}, packed);
+}
+
 absl::StatusOr<Lowering> LowerAttention(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(AttentionSpec spec, ReadSpec(node));
   int64_t items = 1;
   for (int64_t size : spec.batch) items *= size;
   CollapseBatch(&spec);
-  ASSIGN_OR_RETURN(kernels::AttentionParams p, MakeParamsOf(node, spec));
   const AttentionTiles tiles = ChooseTiles(target, spec);
-  p.block_rows = BlockRows(tiles.scores, p.rows);
   KernelCall call;
+  KernelArg mask = OptionalInput(node, 3);
+  const Tensor* known_mask = node.InputConstant(3);
+  const bool packs = known_mask != nullptr && spec.mask.strides[spec.batch.size()] != 0;
+  if (packs) {
+    call.constants.push_back(PackMask(*known_mask, tiles.scores.lanes, &spec));
+    mask = KernelArg::Constant(0);
+  }
+  ASSIGN_OR_RETURN(kernels::AttentionParams p, MakeParamsOf(node, spec));
+  p.mask_in_lanes = packs ? 1 : 0;
+  p.block_rows = BlockRows(tiles.scores, p.rows);
   call.header = "kernels/attention.h";
   call.name = absl::StrCat("kernels::Attention<", TileArguments(tiles.scores), ", ",
                            TileArguments(tiles.values), ">");
   call.function = FunctionForTiles(tiles);
   Lowering lowering = OneCall(std::move(call), p,
-                              {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2),
-                               OptionalInput(node, 3), KernelArg::Scratch(), KernelArg::Output(0)});
+                              {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2), mask,
+                               KernelArg::Scratch(), KernelArg::Output(0)});
   lowering.scratch_bytes = kernels::AttentionScratchBytes(p.depth, p.keys, p.block_rows);
   lowering.scratch_alignment = sizeof(float);
   lowering.macs = items * spec.rows * spec.keys * (spec.depth + spec.columns);

@@ -50,6 +50,7 @@ struct AttentionCase {
   Tensor q, k, v, mask;
   Numbers q_layout, k_layout, v_layout, y_layout, mask_layout;
   bool masked = false;
+  bool known_mask = false;
 
   // By (batch, head, row, column).
   std::vector<double> Expected() const {
@@ -92,7 +93,7 @@ struct AttentionCase {
   NodeUnderTest Node() const {
     NodeUnderTest node("Attention", kMemplan);
     node.Input(q, false).Input(k, false).Input(v, false);
-    if (masked) node.Input(mask, false).Set("mask", mask_layout);
+    if (masked) node.Input(mask, known_mask).Set("mask", mask_layout);
     const AttentionSizes& s = sizes;
     node.Set("batch", Numbers{s.batch, s.heads}).Set("rows", s.rows).Set("keys", s.keys);
     node.Set("depth", s.depth).Set("columns", s.columns).Set("scale", scale);
@@ -131,7 +132,8 @@ AttentionCase RandomCase(std::mt19937& random) {
   c.y_layout = RandomInt(0, 1, random) == 0
                    ? HeadsFirst(s, s.rows, s.columns)
                    : HeadsInRows(s.rows, s.columns, s.heads * s.columns, 0);
-  c.masked = RandomInt(0, 2, random) != 0;
+  c.masked = RandomInt(0, 3, random) != 0;
+  c.known_mask = RandomInt(0, 1, random) != 0;
   const float away = RandomInt(0, 1, random) == 0 ? -1e9F : -std::numeric_limits<float>::infinity();
   std::vector<float> mask;
   switch (RandomInt(0, 3, random)) {
