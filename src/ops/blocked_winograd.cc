@@ -18,11 +18,12 @@
 namespace onnx_memplan {
 namespace {
 
-// The instantiations: rows fill the registers, or divide the usual numbers of tiles (4, 16, 49).
+// The instantiations: tiles of sums that fill the registers, or divide the usual numbers of tiles
+// of an image (4, 16, 49). Those of 8 lanes also serve wider CPUs for few output channels.
 constexpr WinogradVariant kVariants[] = {
-    {8, 4, 2, 4, 0},  {8, 5, 2, 4, 0},  {8, 6, 2, 4, 0},   //
-    {8, 4, 2, 2, 0},  {8, 5, 2, 2, 0},  {8, 6, 2, 2, 0},   //
-    {16, 4, 2, 4, 0}, {16, 7, 2, 4, 0}, {16, 8, 2, 4, 0},  //
+    {8, 4, 2, 4, 0},  {8, 4, 3, 4, 0},  {8, 5, 2, 4, 0},  {8, 6, 2, 4, 0},  //
+    {8, 4, 2, 2, 0},  {8, 4, 3, 2, 0},  {8, 5, 2, 2, 0},  {8, 6, 2, 2, 0},  //
+    {16, 4, 2, 4, 0}, {16, 7, 2, 4, 0}, {16, 8, 2, 4, 0},                   //
     {16, 4, 2, 2, 0}, {16, 7, 2, 2, 0}, {16, 8, 2, 2, 0},
 };
 
@@ -36,7 +37,8 @@ KernelFunction FunctionFor(const WinogradVariant& variant) {
   KernelFunction function;
   [&]<size_t... I>(std::index_sequence<I...>) {
     const auto try_variant = [&](const WinogradVariant& v, KernelFunction candidate) {
-      if (v.lanes == variant.lanes && v.rows == variant.rows && v.tile == variant.tile) {
+      if (v.lanes == variant.lanes && v.rows == variant.rows && v.columns == variant.columns &&
+          v.tile == variant.tile) {
         function = candidate;
       }
     };
@@ -79,21 +81,36 @@ double DirectCost(const kernels::BlockedConvParams& p) {
   return Overlapped(kDirectCost * weights * pixels, kMemoryByteCost * 4 * weights);
 }
 
+// What a product of `rows` tiles and `columns` vectors costs for each input channel. A cycle does
+// two multiply-adds of 8 lanes or one of 16, and two loads; sums of fewer than about five cycles
+// wait for each other.
+double StepCost(int32_t lanes, int32_t rows, int32_t columns) {
+  constexpr double kPeak = 16;  // multiply-adds of floats in a cycle
+  constexpr double kLoad = 0.55;
+  constexpr double kLatency = 4.8;
+  constexpr double kLoop = 0.3;
+  const double sums = rows * columns * lanes / kPeak;
+  return kPeak * (kLoop + std::max({sums, kLoad * (rows + columns), kLatency}));
+}
+
 double WinogradCost(const kernels::BlockedConvParams& p, const WinogradVariant& v) {
   const double in = RoundUp(p.in_channels, kernels::kChannelBlock);
   const double out = RoundUp(p.out_channels, v.lanes);
   const double places = (v.tile + 2) * (v.tile + 2);
   const int32_t tiles = kernels::WinogradTiles(p.out_size, v.tile);
-  const int32_t last = tiles % v.group_tiles;
-  const double groups = p.batch * (tiles / v.group_tiles + (last > 0 ? 1 : 0));
-  const double rows = p.batch * (tiles - last + RoundUp(last, v.rows));
-  // Loads that feed the products: `rows` elements and `columns` vectors for rows * columns.
-  const double loads = 1.0 + 0.2 * (v.rows + v.columns) / (v.rows * v.columns);
+  const int32_t groups = (tiles + v.group_tiles - 1) / v.group_tiles;
+  const int32_t last = tiles - (groups - 1) * v.group_tiles;
+  const int32_t passes = ((groups - 1) * v.group_tiles + RoundUp(last, v.rows)) / v.rows;
+  const int32_t vectors = RoundUp(p.out_channels, v.lanes) / v.lanes;
+  const int32_t last_vectors = vectors % v.columns;
+  double steps = vectors / v.columns * StepCost(v.lanes, v.rows, v.columns);
+  if (last_vectors > 0) steps += StepCost(v.lanes, v.rows, last_vectors);
   const double arithmetic =
-      rows * (places * in * out * loads + kTransformCost[v.tile == 4 ? 1 : 0] * (in + out));
+      p.batch * passes *
+      (places * in * steps + v.rows * kTransformCost[v.tile == 4 ? 1 : 0] * (in + out));
   const double weights = 4 * places * in * out;
   const double again = weights <= kNearWeightsBytes ? 0.0 : kCacheByteCost;
-  return Overlapped(arithmetic, weights * (kMemoryByteCost + (groups - 1) * again));
+  return Overlapped(arithmetic, weights * (kMemoryByteCost + (p.batch * groups - 1) * again));
 }
 
 // The variant with the smallest groups that are about as good as any that `budget_bytes` of scratch
@@ -159,11 +176,12 @@ std::optional<WinogradVariant> ChooseWinograd(const Target& target,
                                               int64_t budget_bytes) {
   // The transformed weights are 16/9 or 4 times as large as the model's.
   if (!IsWinogradConv(target, p) || target.optimize == OptimizeFor::kSize) return std::nullopt;
-  const int32_t lanes = std::min(target.vector_floats, 16);
   std::optional<WinogradVariant> best;
   double best_cost = kWorthIt * DirectCost(p);
   for (const WinogradVariant& variant : kVariants) {
-    if (variant.lanes != lanes) continue;
+    if (variant.lanes > target.vector_floats) continue;
+    const bool half_empty = p.out_channels <= kernels::kChannelBlock;
+    if (variant.lanes < std::min(target.vector_floats, 16) && !half_empty) continue;
     const WinogradVariant fitted = FitGroups(p, variant, budget_bytes);
     if (fitted.group_tiles == 0) continue;
     const double cost = WinogradCost(p, fitted);
