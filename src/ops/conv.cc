@@ -238,6 +238,36 @@ absl::StatusOr<Lowering> LowerOneWindow(const NodeContext& node, const Target& t
   return LowerMatMul(node, target, DType::kFloat, spec);
 }
 
+// Windows of a row of one channel, none of which reaches past it: the columns of a matrix that lies
+// in the input already, one beginning `stride` elements after the other.
+bool IsRowOfWindows(const kernels::ConvParams& p) {
+  bool row = p.groups == 1 && p.in_channels == 1 && p.dilation[2] == 1 && p.padding[2] == 0 &&
+             (p.out_size[2] - 1) * int64_t{p.stride[2]} + p.taps[2] <= p.in_size[2];
+  for (int i = 0; i < 2; ++i) row = row && p.in_size[i] == 1 && p.out_size[i] == 1;
+  return row && p.taps[0] == 1 && p.taps[1] == 1;
+}
+
+absl::StatusOr<Lowering> LowerRowOfWindows(const NodeContext& node, const Target& target,
+                                           const kernels::ConvParams& p) {
+  MatMulSpec spec;
+  spec.batch = {p.batch};
+  spec.a_batch_strides = {0};
+  spec.b_batch_strides = {p.in_size[2]};
+  spec.rows = p.out_channels;
+  spec.columns = p.out_size[2];
+  spec.depth = p.taps[2];
+  spec.a_row_stride = spec.depth;
+  spec.a_depth_stride = 1;
+  spec.b_depth_stride = 1;
+  spec.b_column_stride = p.stride[2];
+  spec.bias_row_stride = 1;
+  spec.a = KernelArg::Input(1);
+  spec.b = KernelArg::Input(0);
+  spec.bias = OptionalInput(node, 2);
+  spec.residual = ResidualArg(node);
+  return LowerMatMul(node, target, DType::kFloat, spec);
+}
+
 Lowering LowerGemmConv(const NodeContext& node, const Target& target, kernels::ConvParams p,
                        const FusedActivation& fused) {
   const Tensor* weights = node.InputConstant(1);
@@ -316,6 +346,8 @@ absl::StatusOr<Lowering> LowerConv(const NodeContext& node, const Target& target
     lowering = LowerPlainConv(node, p);
   } else if (outputs > 0 && IsOneWindow(p)) {
     lowering = LowerOneWindow(node, target, p);
+  } else if (outputs > 0 && IsRowOfWindows(p)) {
+    lowering = LowerRowOfWindows(node, target, p);
   } else if (IsDepthwise(p)) {
     lowering = LowerDepthwise(node, target, p, fused);
   } else {

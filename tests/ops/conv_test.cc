@@ -233,6 +233,29 @@ TEST(Conv, AddsBlocksOfChannelsThatDoNotFitThePanel) {
   }
 }
 
+TEST(Conv, WindowsOfARowAreReadWhereTheyAre) {
+  std::mt19937 random(5);
+  std::set<std::string> names;
+  for (int i = 0; i < 60; ++i) {
+    RandomConv c;
+    const size_t axes = i % 2 == 0 ? 1 : 2;
+    c.batch = RandomInt(1, 2, random);
+    c.out_channels = RandomInt(0, 2, random) == 0 ? 1 : RandomInt(1, 40, random);
+    c.in_size.assign(axes, 1);
+    c.taps.assign(axes, 1);
+    c.stride.assign(axes, RandomInt(0, 1, random) == 0 ? 1 : RandomInt(1, 70, random));
+    c.dilation.assign(axes, 1);
+    c.pads.assign(2 * axes, 0);
+    c.taps.back() = RandomInt(2, 300, random);
+    c.in_size.back() = c.taps.back() + RandomInt(1, 200, random);
+    FillIn(&c, random);
+    for (const Target& target : BuiltinTargets()) names.insert(CheckConv(c, target));
+  }
+  for (const char* kernel : {"MatMul<", "MatMulDot<", "MatMulRepacked<"}) {
+    EXPECT_THAT(names, Contains(HasSubstr(kernel)));
+  }
+}
+
 TEST(Conv, BlocksOfChannelsMayBeTheOuterLoop) {
   std::mt19937 random(8);
   RandomConv c;
