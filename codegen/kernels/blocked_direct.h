@@ -98,9 +98,9 @@ MEMPLAN_INLINE void ForSums(Visit visit) {
   }
 }
 
-// sums[p][v] += x[at + p * pixel_step] * weights[v] for p of [Low, High).
+// sums[p][v] += x[(p - Low) * pixel_step] * weights[v] for p of [Low, High).
 template <int Width, int Low, int High, int Pixels, int Vectors, class V>
-MEMPLAN_INLINE void DirectMultiplyAdd(V (&sums)[Pixels][Vectors], const float* x, ptrdiff_t at,
+MEMPLAN_INLINE void DirectMultiplyAdd(V (&sums)[Pixels][Vectors], const float* x,
                                       ptrdiff_t pixel_step, const float* weights) {
   using InArray = typename Vector<Width>::InArray;
   // Of inputs and weights, the fewer are kept in registers.
@@ -110,13 +110,13 @@ MEMPLAN_INLINE void DirectMultiplyAdd(V (&sums)[Pixels][Vectors], const float* x
 #pragma GCC unroll 1
       for (int v = 0; v < Vectors; ++v) {
         sums[p][v] +=
-            x[at + p * pixel_step] * *reinterpret_cast<const InArray*>(weights + v * Width);
+            x[(p - Low) * pixel_step] * *reinterpret_cast<const InArray*>(weights + v * Width);
       }
     }
   } else if constexpr (High - Low < Vectors) {
     V inputs[Pixels];
 #pragma GCC unroll 32
-    for (int p = Low; p < High; ++p) inputs[p] = x[at + p * pixel_step] - V{};
+    for (int p = Low; p < High; ++p) inputs[p] = x[(p - Low) * pixel_step] - V{};
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) {
       const V w = *reinterpret_cast<const InArray*>(weights + v * Width);
@@ -131,41 +131,54 @@ MEMPLAN_INLINE void DirectMultiplyAdd(V (&sums)[Pixels][Vectors], const float* x
     }
 #pragma GCC unroll 32
     for (int p = Low; p < High; ++p) {
-      const float input = x[at + p * pixel_step];
+      const float input = x[(p - Low) * pixel_step];
 #pragma GCC unroll 16
       for (int v = 0; v < Vectors; ++v) sums[p][v] += input * w[v];
     }
   }
 }
 
-// DirectMultiplyAdd for `count` inputs of each pixel that lie x_step apart.
+// Adds the products of `count` inputs, x_step apart, of each pixel of [Low, High); pixel 0 sees the
+// first at x[at].
 template <int Width, int Low, int High, int Pixels, int Vectors, class V>
 MEMPLAN_INLINE void DirectRun(V (&sums)[Pixels][Vectors], int32_t count, const float* x,
                               ptrdiff_t at, ptrdiff_t x_step, ptrdiff_t pixel_step,
                               const float* weights) {
+  const float* from = x + (at + Low * pixel_step);
 #pragma GCC unroll 2
   for (int32_t i = 0; i < count; ++i) {
-    DirectMultiplyAdd<Width, Low, High>(sums, x, at, pixel_step, weights);
-    at += x_step;
+    DirectMultiplyAdd<Width, Low, High>(sums, from, pixel_step, weights);
+    // Else compilers keep inputs for the next tap too, in registers that the sums need.
+    asm volatile("" : : : "memory");
+    from += x_step;
     weights += Vectors * Width;
   }
 }
 
-// DirectRun over neighbouring inputs of the pixels [low, high).
+// DirectRun over neighbouring inputs of the pixels [low, high), which are rarely others than all,
+// or all but the first or last: by way of memory, so that other loops have the registers.
 template <int Width, int Pixels, int Vectors, class V>
 MEMPLAN_INLINE void DirectRunPart(V (&sums)[Pixels][Vectors], int32_t low, int32_t high,
                                   int32_t count, const float* x, ptrdiff_t at, ptrdiff_t pixel_step,
                                   const float* weights) {
   using InArray = typename Vector<Width>::InArray;
-  for (int32_t i = 0; i < count; ++i) {
-    ForSums<Width, Pixels, Vectors>([&](int p, int v) __attribute__((always_inline)) {
-      const bool inside = p >= low && p < high;
-      const float input = inside ? x[at + p * pixel_step] : 0.0F;
-      sums[p][v] += input * *reinterpret_cast<const InArray*>(weights + v * Width);
-    });
-    ++at;
-    weights += Vectors * Width;
+  V part[Pixels][Vectors];
+  ForSums<Width, Pixels, Vectors>([&](int p, int v)
+                                      __attribute__((always_inline)) { part[p][v] = sums[p][v]; });
+#pragma GCC unroll 1
+  for (int32_t p = low; p < high; ++p) {
+    const float* from = x + (at + p * pixel_step);
+#pragma GCC unroll 1
+    for (int32_t i = 0; i < count; ++i) {
+      const float* w = weights + static_cast<ptrdiff_t>(i) * Vectors * Width;
+#pragma GCC unroll 1
+      for (int v = 0; v < Vectors; ++v) {
+        part[p][v] += from[i] * *reinterpret_cast<const InArray*>(w + v * Width);
+      }
+    }
   }
+  ForSums<Width, Pixels, Vectors>([&](int p, int v)
+                                      __attribute__((always_inline)) { sums[p][v] = part[p][v]; });
 }
 
 // The taps of a row that all pixels of a tile have an input for are those of [begin, end); others
@@ -312,8 +325,7 @@ MEMPLAN_INLINE void DirectFinish(const DirectTile& t, V (&sums)[Pixels][Vectors]
     const V lowest = t.lowest - V{};
     const V highest = t.highest - V{};
     ForSums<Width, Pixels, Vectors>([&](int p, int v) __attribute__((always_inline)) {
-      const V above = sums[p][v] < lowest ? lowest : sums[p][v];
-      sums[p][v] = above > highest ? highest : above;
+      Clamp(lowest, highest, &sums[p][v]);
     });
   }
   float* y = t.y;
