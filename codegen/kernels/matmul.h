@@ -39,8 +39,8 @@ MEMPLAN_FIELDS(MatMulParams, batch, a_batch_stride, b_batch_stride, rows, column
                bias_column_stride, depth_block, clamps, activation, lowest, highest, scale,
                bias_scale, alpha, beta);
 
-// Floats of B packed for tiles of `width` columns: panels [depth][width], the last one narrowed to
-// the whole vectors of `lanes` that it needs.
+// Columns of B packed in panels [depth][width], whose widths are those of NextColumns, the last one
+// filled up to whole vectors of `lanes`.
 constexpr int64_t PackedColumns(int64_t columns, int64_t lanes) {
   return (columns + lanes - 1) / lanes * lanes;
 }
@@ -84,13 +84,10 @@ template <int Lanes, int Rows, int Columns, bool PackedB>
 MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, ActivateFunction activate,
                                          const float* a, const float* b, const float* bias,
                                          const float* residual, float* c) {
-  constexpr int kWidth = Lanes * Columns;
   TileArgs t = MatMulTileArgs(p);
   for (int32_t column = 0; column < p.columns;) {
-    // Panels of a packed B are as wide as a tile; vectors must not reach past an unpacked B.
-    const int32_t left = p.columns - column;
-    const ColumnTile tile = PackedB ? ColumnTile{left < kWidth ? left : kWidth, column}
-                                    : NextColumns<Lanes, Columns>(column, p.columns, true);
+    // A packed B is filled up to whole vectors; they must not reach past an unpacked one.
+    const ColumnTile tile = NextColumns<Lanes, Columns>(column, p.columns, !PackedB);
     if constexpr (PackedB) t.b_depth_stride = (tile.count + Lanes - 1) / Lanes * Lanes;
     t.column_begin = column - tile.start;
     t.column_end = t.column_begin + tile.count;
@@ -118,8 +115,8 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, ActivateFunction
   }
 }
 
-// Tiles of Rows >= p.rows or fewer; B packed as [batch...] of panels [depth][Columns * Lanes] (see
-// PackedColumns), or unpacked with b_column_stride 1 and columns >= Lanes.
+// Tiles of Rows >= p.rows or fewer; B packed as [batch...] of panels (see PackedColumns), or
+// unpacked with b_column_stride 1 and columns >= Lanes.
 template <int Lanes, int Rows, int Columns, bool PackedB>
 MEMPLAN_INLINE void MatMul(const MatMulParams& p, const float* a, const float* b, const float* bias,
                            const float* residual, float* c) {

@@ -89,8 +89,13 @@ Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth
   float* to = packed.data();
   for (int64_t i = 0; i < batch; ++i) {
     const float* matrix = matrices.data() + i * depth * columns;
-    for (int64_t column = 0; column < columns; column += tile.width()) {
-      const int64_t count = std::min<int64_t>(tile.width(), columns - column);
+    int64_t count;
+    for (int64_t column = 0; column < columns; column += count) {
+      // As NextColumns of kernels/gemm_tile.h has it.
+      const auto vectors_left =
+          static_cast<int32_t>((columns - column + tile.lanes - 1) / tile.lanes);
+      const int64_t width = int64_t{EqualBlocks(vectors_left, tile.columns)} * tile.lanes;
+      count = std::min(width, columns - column);
       for (int64_t k = 0; k < depth; ++k) {
         for (int64_t j = 0; j < count; ++j) {
           to[j] = scale * matrix[k * depth_stride + (column + j) * column_stride];

@@ -91,8 +91,8 @@ Tensor PackRows(std::span<const float> matrix, int64_t groups, int64_t rows, int
                 int32_t tile_rows);
 
 // Matrices [batch] of depth x columns, element (k, column) at k * depth_stride + column *
-// column_stride, times `scale`, as [batch] of panels [depth][tile width]; the last panel only has
-// the whole vectors that it needs, filled up with zeros. See kernels/matmul.h.
+// column_stride, times `scale`, as [batch] of panels [depth][width] about as wide as the tile; the
+// last one is filled up to whole vectors with zeros. See kernels/matmul.h.
 Tensor PackColumns(std::span<const float> matrices, int64_t batch, int64_t depth, int64_t columns,
                    int64_t depth_stride, int64_t column_stride, float scale, const TileShape& tile);
 

@@ -95,7 +95,7 @@ std::string Check(NodeUnderTest* node, const Target& target, const std::vector<d
 TEST(Gemm, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
   std::mt19937 random(1);
   std::set<std::string> names;
-  for (int i = 0; i < 300 && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 3000 && !::testing::Test::HasFailure(); ++i) {
     Product p = {RandomSize(random),
                  RandomSize(random) * (i % 20 == 0 ? 16 : 1),
                  RandomSize(random),
@@ -167,7 +167,7 @@ TEST(Gemm, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
 
 TEST(MatMul, BroadcastsBatchesOfAnyRank) {
   std::mt19937 random(2);
-  for (int i = 0; i < 200 && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 1000 && !::testing::Test::HasFailure(); ++i) {
     const int64_t rows = RandomSize(random) / 4 + 1, depth = RandomSize(random),
                   columns = RandomSize(random) / 2 + 1;
     Shape batch, a_batch, b_batch;

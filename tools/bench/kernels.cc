@@ -3,9 +3,14 @@
 //
 //   onnx_memplan_bench_kernels --benchmark_filter=x86-64-v3
 //
-// FmaPeak is what this CPU does with sums in registers alone: the bound for all others. Run nothing
-// else meanwhile.
+// FmaPeak is what this CPU does with sums in registers alone: the bound for all others; `of_peak`
+// is the share of it, `of_openblas` that of OpenBLAS's sgemm on one thread in the same process,
+// where CMake finds it. Run nothing else meanwhile.
 #include <benchmark/benchmark.h>
+#include <time.h>
+#ifdef MEMPLAN_BENCH_OPENBLAS
+#include <cblas.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -42,28 +47,63 @@ std::vector<float> Filled(int64_t count) {
   return values;
 }
 
-void Report(benchmark::State& state, int64_t macs) {
-  const auto flops = 2.0 * static_cast<double>(macs) * static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsRate);
-}
+// kChains sums of vectors, kRounds times.
+constexpr int kChains = 12;
+constexpr int kRounds = 1000;
+constexpr double kPeakMacs = 1.0 * kRounds * kChains * kLanes;
 
-void FmaPeak(benchmark::State& state) {
+// Not inlined: its loop keeps all in registers wherever it is called.
+__attribute__((noinline)) void RunFmas() {
   using V = kernels::Vector<kLanes>::Type;
-  constexpr int kChains = 12;
-  constexpr int kRounds = 1000;
   V sums[kChains] = {};
   const V a = 0.5F - V{};
   const V b = 0.25F - V{};
-  for (auto _ : state) {
-    for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 12
-      for (int i = 0; i < kChains; ++i) {
-        sums[i] = sums[i] * a + b;
-        asm volatile("" : "+v"(sums[i]));
-      }
+    for (int i = 0; i < kChains; ++i) {
+      sums[i] = sums[i] * a + b;
+      asm volatile("" : "+v"(sums[i]));
     }
   }
-  Report(state, int64_t{kRounds} * kChains * kLanes);
+}
+
+// Of this thread alone: other processes do not count.
+double CpuSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The least seconds that `run`, which does `macs` multiply-adds, takes: of 20 measurements of some
+// milliseconds each, so that the clock is exact enough.
+template <class Run>
+double LeastSeconds(double macs, Run run) {
+  const int together = std::clamp(static_cast<int>(1e8 / macs), 1, 100000);
+  double least = 1e9;
+  for (int i = 0; i < 20; ++i) {
+    const double start = CpuSeconds();
+    for (int j = 0; j < together; ++j) run();
+    least = std::min(least, (CpuSeconds() - start) / together);
+  }
+  return least;
+}
+
+// Multiply-adds in a second with sums in registers alone.
+double PeakMacsPerSecond() {
+  static const double peak = kPeakMacs / LeastSeconds(kPeakMacs, RunFmas);
+  return peak;
+}
+
+void Report(benchmark::State& state, int64_t macs) {
+  const auto done = static_cast<double>(macs) * static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * done, benchmark::Counter::kIsRate);
+  state.counters["of_peak"] =
+      benchmark::Counter(done / PeakMacsPerSecond(), benchmark::Counter::kIsRate);
+}
+
+void FmaPeak(benchmark::State& state) {
+  for (auto _ : state) RunFmas();
+  Report(state, static_cast<int64_t>(kPeakMacs));
 }
 
 // A square convolution.
@@ -147,7 +187,7 @@ struct Product {
   bool packed;
 };
 
-void MatMul(benchmark::State& state, Product product) {
+kernels::MatMulParams ParamsOf(const Product& product) {
   kernels::MatMulParams p = {};
   for (int i = 0; i < kernels::kMatMulBatchRank; ++i) p.batch[i] = 1;
   p.rows = product.rows;
@@ -157,26 +197,53 @@ void MatMul(benchmark::State& state, Product product) {
   p.a_depth_stride = 1;
   p.b_depth_stride = product.columns;
   p.b_column_stride = 1;
-  p.depth_block = std::min(product.depth, 384);
+  const int32_t blocks = product.rows < 2 ? 1 : (product.depth + 383) / 384;
+  p.depth_block = (product.depth + blocks - 1) / blocks;
   p.scale = 1;
   p.bias_scale = 1;
+  return p;
+}
+
+// Seconds that OpenBLAS needs for `product`; 0 without it.
+double OpenBlasSeconds([[maybe_unused]] const Product& product) {
+#ifdef MEMPLAN_BENCH_OPENBLAS
+  openblas_set_num_threads(1);
+  const std::vector<float> a = Filled(int64_t{product.rows} * product.depth);
+  const std::vector<float> b = Filled(int64_t{product.depth} * product.columns);
+  std::vector<float> c = Filled(int64_t{product.rows} * product.columns);
+  const double macs = 1.0 * product.rows * product.depth * product.columns;
+  return LeastSeconds(macs, [&] {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, product.rows, product.columns,
+                product.depth, 1, a.data(), product.depth, b.data(), product.columns, 0, c.data(),
+                product.columns);
+  });
+#else
+  return 0;
+#endif
+}
+
+template <int Rows, int Columns>
+void MatMul(benchmark::State& state, const Product& product) {
+  const kernels::MatMulParams p = ParamsOf(product);
   const std::vector<float> a = Filled(int64_t{product.rows} * product.depth);
   const std::vector<float> b = Filled(int64_t{product.depth} * (product.columns + kLanes));
   std::vector<float> c = Filled(int64_t{product.rows} * product.columns);
   for (auto _ : state) {
-    if (product.rows == 1) {
-      kernels::MatMul<kLanes, 1, 4, true>(p, a.data(), b.data(), nullptr, nullptr, c.data());
-    } else if (product.packed) {
-      kernels::MatMul<kLanes, kRows, kColumns, true>(p, a.data(), b.data(), nullptr, nullptr,
-                                                     c.data());
+    if (product.packed) {
+      kernels::MatMul<kLanes, Rows, Columns, true>(p, a.data(), b.data(), nullptr, nullptr,
+                                                   c.data());
     } else {
-      kernels::MatMul<kLanes, kRows, kColumns, false>(p, a.data(), b.data(), nullptr, nullptr,
-                                                      c.data());
+      kernels::MatMul<kLanes, Rows, Columns, false>(p, a.data(), b.data(), nullptr, nullptr,
+                                                    c.data());
     }
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
   }
   Report(state, int64_t{product.rows} * product.depth * product.columns);
+  if (const double seconds = OpenBlasSeconds(product); seconds > 0) {
+    state.counters["of_openblas"] = benchmark::Counter(
+        seconds * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  }
 }
 
 constexpr ConvLayer kConvLayers[] = {
@@ -198,11 +265,40 @@ constexpr ConvLayer kDepthwiseLayers[] = {
     {"efficientnet_b0", 672, 672, 14, 5, 1},
 };
 constexpr Product kProducts[] = {
-    {"square", 512, 512, 512, true},     {"bert_base", 128, 768, 768, true},
-    {"bert_base", 128, 768, 3072, true}, {"bert_base", 128, 3072, 768, true},
-    {"attention", 128, 64, 128, false},  {"attention", 128, 128, 64, false},
-    {"vit_b_16", 197, 768, 768, true},   {"mlperf_ad_fp32", 1, 640, 128, true},
+    {"square", 512, 512, 512, true},
+    {"bert_base", 64, 768, 768, true},
+    {"bert_base", 64, 768, 3072, true},
+    {"bert_base", 64, 3072, 768, true},
+    {"bert_base", 1, 768, 768, true},
+    {"attention", 128, 64, 128, false},
+    {"attention", 128, 128, 64, false},
+    {"vit_b_16", 197, 768, 768, true},
+    {"vit_b_16", 197, 768, 2304, true},
+    {"vit_b_16", 197, 768, 3072, true},
+    {"vit_b_16", 197, 3072, 768, true},
+    {"transformer_base", 20, 512, 1536, true},
+    {"transformer_base", 20, 512, 2048, true},
+    {"transformer_base", 20, 2048, 512, true},
+    {"transformer_base", 12, 512, 512, true},
+    {"mixer_tiny", 16, 48, 192, true},
+    {"mixer_tiny", 16, 192, 48, true},
+    {"mixer_tiny", 48, 16, 32, true},
+    {"mixer_tiny", 48, 32, 16, true},
+    {"gpt_tiny", 16, 32, 128, true},
+    {"gpt_tiny", 16, 128, 32, true},
+    {"gpt_tiny", 16, 32, 32, true},
+    {"transformer_tiny_cls", 12, 32, 32, true},
+    {"transformer_tiny_cls", 12, 32, 64, true},
+    {"mlperf_ad_fp32", 1, 640, 128, true},
+    {"mlperf_ad_fp32", 1, 128, 128, true},
+    {"mlperf_ad_fp32", 1, 128, 640, true},
     {"resnet18", 1, 512, 1000, true},
+    {"alexnet", 1, 9216, 4096, true},
+    {"alexnet", 1, 4096, 4096, true},
+    {"few_rows", 2, 512, 512, true},
+    {"few_rows", 3, 512, 512, true},
+    {"few_rows", 5, 512, 512, true},
+    {"few_rows", 7, 512, 512, true},
 };
 
 // Registers all; the value only makes it run before main.
@@ -231,9 +327,18 @@ const bool kRegistered = [] {
         layer.taps == 3 ? DepthwiseLayer<3> : DepthwiseLayer<5>, layer);
   }
   for (const Product& product : kProducts) {
-    benchmark::RegisterBenchmark(
-        name("MatMul", product.network, {product.rows, product.depth, product.columns}).c_str(),
-        MatMul, product);
+    const std::string text =
+        name("MatMul", product.network, {product.rows, product.depth, product.columns});
+    const auto tile = [&](int rows, int columns, void (*run)(benchmark::State&, const Product&)) {
+      if (rows > product.rows || (rows == 1 && product.rows > 3)) return;
+      benchmark::RegisterBenchmark(
+          (text + "/tile" + std::to_string(rows) + "x" + std::to_string(columns)).c_str(), run,
+          product);
+    };
+    tile(kRows, kColumns, MatMul<kRows, kColumns>);
+    if (kLanes == 16) tile(4, 4, MatMul<4, 4>);
+    tile(2, 4, MatMul<2, 4>);
+    tile(1, 4, MatMul<1, 4>);
   }
   return true;
 }();
