@@ -24,6 +24,10 @@ Shape BlockedShape(const Shape& image);
 // Whether `shape` is blocked: rank 5 with a last axis of kChannelBlock.
 bool IsBlockedShape(const Shape& shape);
 
+// The parameters of the convolution that `node` does: X, W, bias as inputs 0 to 2, the attributes
+// of Conv. Only after inference.
+absl::StatusOr<kernels::BlockedConvParams> ReadBlockedConv(const NodeContext& node);
+
 // The variants of BlockedConv. Each gives nullopt where it does not apply or is not the fastest on
 // `target`; `p` has the epilogue `fused` set already. Inputs: X, W (OIHW, constant), bias,
 // residual.

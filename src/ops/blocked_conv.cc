@@ -1,7 +1,9 @@
 // BlockedConv: Conv with constant weights over images in blocks of channels.
 #include "ops/host_kernels.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
@@ -56,8 +58,8 @@ absl::StatusOr<BlockedConvShape> ReadShape(const NodeContext& node) {
   if (x[1] != (shape.in_blocked ? blocks : shape.in_channels)) {
     return node.Invalid(absl::StrCat("X has not the ", shape.in_channels, " channels of W"));
   }
-  if (node.HasInput(2) && node.InputShape(2) != Shape{w[0]}) {
-    return node.Invalid(absl::StrCat("the bias needs shape ", w[0]));
+  if (node.HasInput(2) && node.InputType(2) != TensorType{DType::kFloat, {w[0]}}) {
+    return node.Invalid(absl::StrCat("the bias needs to be ", w[0], " floats"));
   }
   const Shape image = {x[0], shape.in_channels, x[2], x[3]};
   ASSIGN_OR_RETURN(shape.window, ReadSlidingWindow(node, image, {w[2], w[3]}));
@@ -93,6 +95,15 @@ absl::StatusOr<kernels::BlockedConvParams> MakeParamsOf(const NodeContext& node,
   return p;
 }
 
+}  // namespace
+
+absl::StatusOr<kernels::BlockedConvParams> ReadBlockedConv(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const BlockedConvShape shape, ReadShape(node));
+  return MakeParamsOf(node, shape);
+}
+
+namespace {
+
 Lowering LowerPlain(const NodeContext& node, const kernels::BlockedConvParams& p) {
   KernelCall call;
   call.header = "kernels/blocked.h";
@@ -104,8 +115,7 @@ Lowering LowerPlain(const NodeContext& node, const kernels::BlockedConvParams& p
 }
 
 absl::StatusOr<Lowering> LowerBlockedConv(const NodeContext& node, const Target& target) {
-  ASSIGN_OR_RETURN(const BlockedConvShape shape, ReadShape(node));
-  ASSIGN_OR_RETURN(const kernels::BlockedConvParams p, MakeParamsOf(node, shape));
+  ASSIGN_OR_RETURN(const kernels::BlockedConvParams p, ReadBlockedConv(node));
   std::optional<Lowering> lowering;
   if (node.InputConstant(1) != nullptr) {
     if (p.depthwise != 0) {
@@ -121,6 +131,23 @@ absl::StatusOr<Lowering> LowerBlockedConv(const NodeContext& node, const Target&
   return *std::move(lowering);
 }
 
+// A depthwise convolution of one tap reads each element where it writes it.
+bool IsElementwise(const BlockedConvShape& shape) {
+  const SlidingWindow& w = shape.window;
+  const auto all = [](const std::vector<int64_t>& values, int64_t value) {
+    return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == value; });
+  };
+  return shape.depthwise && shape.in_blocked && all(w.taps, 1) && all(w.stride, 1) &&
+         all(w.padding_begin, 0) && w.in_size == w.out_size;
+}
+
+std::vector<Alias> BlockedConvAliases(const NodeContext& node) {
+  std::vector<Alias> aliases = InPlaceResidual(node);
+  const absl::StatusOr<BlockedConvShape> shape = ReadShape(node);
+  if (shape.ok() && IsElementwise(*shape)) aliases.push_back({Alias::Kind::kInPlace, 0, 0, 0});
+  return aliases;
+}
+
 }  // namespace
 
 extern const OpDef kBlockedConv = {
@@ -129,7 +156,7 @@ extern const OpDef kBlockedConv = {
     .min_inputs = 2,
     .max_inputs = 3,
     .infer = InferBlockedConv,
-    .aliases = InPlaceResidual,
+    .aliases = BlockedConvAliases,
     .lower = LowerBlockedConv,
     .fuses_activation = true,
     .fuses_residual = true,

@@ -19,12 +19,6 @@ namespace {
 using kernels::BlockedConvParams;
 using kernels::kChannelBlock;
 
-// `groups` groups of output channels, each computed in tiles of `shape`.
-struct DirectPart {
-  DirectShape shape;
-  int32_t groups = 0;
-};
-
 // One tap, and each pixel sees its own: the image may as well be one row.
 bool IsPointwise(const BlockedConvParams& p) {
   bool pointwise = true;
@@ -35,14 +29,17 @@ bool IsPointwise(const BlockedConvParams& p) {
   return pointwise;
 }
 
-// How a tile reads the input of `p`.
-DirectAccess AccessOf(const BlockedConvParams& p) {
+}  // namespace
+
+DirectAccess DirectAccessOf(const BlockedConvParams& p) {
   if (p.in_blocked == 0) {
     return {p.stride[1] <= 2 ? p.stride[1] : 0, kernels::kDirectPlanes};
   }
   return {p.stride[1] <= 2 ? p.stride[1] * kChannelBlock : 0,
           IsPointwise(p) ? kernels::kDirectPointwise : kernels::kDirectBlocked};
 }
+
+namespace {
 
 // Whether a row of outputs is tiles of shape.pixels and of one less.
 bool Splits(const DirectShape& shape, int32_t width) {
@@ -83,9 +80,10 @@ double RowCycles(const BlockedConvParams& p, const DirectAccess& access, const D
   return cycles;
 }
 
-// The cheapest way to cover the output channels with groups of at most two shapes.
-std::vector<DirectPart> ChooseParts(const Target& target, const BlockedConvParams& p,
-                                    const DirectAccess& access) {
+}  // namespace
+
+std::vector<DirectPart> ChooseDirectParts(const Target& target, const BlockedConvParams& p,
+                                          const DirectAccess& access) {
   constexpr double kSecondShape = 1.02;
   std::vector<std::pair<DirectShape, double>> shapes;
   for (const std::span<const DirectShape> list : {std::span<const DirectShape>(kDirectShapes8),
@@ -119,10 +117,8 @@ std::vector<DirectPart> ChooseParts(const Target& target, const BlockedConvParam
   return best;
 }
 
-// [groups][input blocks][taps][channels of the block][channels of a group], from OIHW weights of
-// which output channel `first_channel` is the first; lanes behind the last channel are 0.
-Tensor PackWeights(const BlockedConvParams& p, std::span<const float> weights,
-                   const DirectPart& part, int32_t first_channel) {
+Tensor PackDirectWeights(const BlockedConvParams& p, std::span<const float> weights,
+                         const DirectPart& part, int32_t first_channel) {
   const int32_t channels = part.shape.blocks() * kChannelBlock;
   const int32_t lanes = p.in_blocked != 0 ? kChannelBlock : 1;
   const int64_t taps = int64_t{p.taps[0]} * p.taps[1];
@@ -147,14 +143,15 @@ Tensor PackWeights(const BlockedConvParams& p, std::span<const float> weights,
   return Tensor::FromVector<float>({size}, packed);
 }
 
-// [groups][channels of a group]; 0 behind the last channel.
-Tensor PackBias(std::span<const float> bias, const DirectPart& part, int32_t first_channel) {
+Tensor PackDirectBias(std::span<const float> bias, const DirectPart& part, int32_t first_channel) {
   std::vector<float> packed(static_cast<size_t>(part.groups * part.shape.blocks() * kChannelBlock));
   const auto first = static_cast<size_t>(first_channel);
   for (size_t i = 0; i < packed.size() && first + i < bias.size(); ++i) packed[i] = bias[first + i];
   const auto size = static_cast<int64_t>(packed.size());
   return Tensor::FromVector<float>({size}, packed);
 }
+
+namespace {
 
 kernels::BlockedDirectParams MakeDirectParams(const BlockedConvParams& conv) {
   kernels::BlockedDirectParams p = {};
@@ -203,10 +200,10 @@ std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target
     flat.in_size[0] = flat.out_size[0] = 1;
     flat.in_size[1] = flat.out_size[1] = conv.in_size[0] * conv.in_size[1];
   }
-  const DirectAccess access = AccessOf(flat);
+  const DirectAccess access = DirectAccessOf(flat);
   kernels::BlockedDirectParams p = MakeDirectParams(flat);
   Lowering lowering;
-  for (const DirectPart& part : ChooseParts(target, flat, access)) {
+  for (const DirectPart& part : ChooseDirectParts(target, flat, access)) {
     const DirectShape& shape = part.shape;
     const int32_t first_channel = p.first_block * kChannelBlock;
     p.groups = part.groups;
@@ -220,9 +217,10 @@ std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target
     MEMPLAN_CHECK(call.function.invoke != nullptr);
     call.params = MakeParams(p);
     call.constants.push_back(
-        PackWeights(flat, node.InputConstant(1)->As<float>(), part, first_channel));
+        PackDirectWeights(flat, node.InputConstant(1)->As<float>(), part, first_channel));
     if (has_bias) {
-      call.constants.push_back(PackBias(node.InputConstant(2)->As<float>(), part, first_channel));
+      call.constants.push_back(
+          PackDirectBias(node.InputConstant(2)->As<float>(), part, first_channel));
     }
     call.args = {KernelArg::Input(0), KernelArg::Constant(0),
                  has_bias ? KernelArg::Constant(1) : KernelArg::Null(), ResidualArg(node),

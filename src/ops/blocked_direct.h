@@ -6,10 +6,13 @@
 
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "kernels/blocked_direct.h"
 #include "ops/kernel_call.h"
+#include "ops/target.h"
 
 namespace onnx_memplan {
 
@@ -51,6 +54,24 @@ inline constexpr DirectAccess kDirectAccesses[] = {
 // list. Apart, because they take a while to compile.
 KernelFunction DirectFunction8(const DirectShape& shape, const DirectAccess& access);
 KernelFunction DirectFunction16(const DirectShape& shape, const DirectAccess& access);
+
+// `groups` groups of output channels, each computed in tiles of `shape`.
+struct DirectPart {
+  DirectShape shape;
+  int32_t groups = 0;
+};
+
+// How a tile reads the input of `p`.
+DirectAccess DirectAccessOf(const kernels::BlockedConvParams& p);
+// The cheapest way to cover the output channels with groups of at most two shapes.
+std::vector<DirectPart> ChooseDirectParts(const Target& target, const kernels::BlockedConvParams& p,
+                                          const DirectAccess& access);
+// [groups][input blocks][taps][channels of the block][channels of a group], from OIHW weights of
+// which output channel `first_channel` is the first; lanes behind the last channel are 0.
+Tensor PackDirectWeights(const kernels::BlockedConvParams& p, std::span<const float> weights,
+                         const DirectPart& part, int32_t first_channel);
+// [groups][channels of a group]; 0 behind the last channel.
+Tensor PackDirectBias(std::span<const float> bias, const DirectPart& part, int32_t first_channel);
 
 // What the two do: kShapes is one of the lists.
 template <const auto& kShapes>

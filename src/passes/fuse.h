@@ -31,6 +31,10 @@ absl::StatusOr<int64_t> FuseUpdates(GraphEditor& editor);
 // Attention of our own domain.
 absl::StatusOr<int64_t> FuseAttention(GraphEditor& editor);
 
+// The maximum pool that alone reads a first layer, in blocks of channels, into it: the layer's
+// result then never exists as a whole.
+absl::StatusOr<int64_t> FusePool(GraphEditor& editor);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PASSES_FUSE_H_

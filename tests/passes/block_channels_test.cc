@@ -7,6 +7,7 @@
 
 #include "onnx_memplan/compare.h"
 #include "ops/op_def.h"
+#include "passes/fuse.h"
 #include "passes/graph_maker.h"
 
 namespace onnx_memplan::testing {
@@ -162,6 +163,64 @@ TEST(BlockChannels, ValuesThatAreReadOutsideKeepTheirNames) {
   const Graph after = InBlocks(make.graph());
   EXPECT_EQ(CountBlocked(after, "UnblockChannels"), 2);
   EXPECT_EQ(Blocked(after, "BlockChannels").inputs[0], after.inputs[0]);
+}
+
+// A first layer and a pool, fused; whether they were.
+bool PoolIsFused(GraphMaker& make) {
+  Graph graph = InBlocks(make.graph());
+  const std::vector<Tensor> inputs = RandomInputs(graph, 7);
+  const std::vector<Tensor> expected = RunGraph(graph, inputs);
+  GraphEditor editor(graph);
+  const absl::StatusOr<int64_t> rewrites = FusePool(editor);
+  EXPECT_TRUE(rewrites.ok()) << rewrites.status();
+  EXPECT_TRUE(editor.Finish().ok());
+  EXPECT_TRUE(graph.Verify(/*typed=*/true).ok());
+  const std::vector<Tensor> actual = RunGraph(graph, inputs);
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const auto difference = CompareTensors(actual[i], expected[i]);
+    EXPECT_TRUE(difference.ok());
+    EXPECT_LE(difference->largest, 1e-6 * difference->scale) << graph.ToText();
+  }
+  EXPECT_EQ(CountBlocked(graph, "BlockedConvPool"), *rewrites);
+  return *rewrites == 1;
+}
+
+TEST(FusePool, OfTheFirstLayerOfAnyShape) {
+  for (uint32_t seed = 0; seed < 150 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    GraphMaker make(seed);
+    const int64_t batch = make.Below(2) + 1;
+    const ValueId x =
+        make.Input({batch, make.Below(4) + 1, make.Below(16) + 8, make.Below(40) + 8});
+    ValueId v = Conv(make, x, make.Below(5) == 0 ? 20 : 8 * (make.Below(5) + 1),
+                     1 + 2 * make.Below(3), make.Below(3) + 1);
+    const int64_t taps = make.Below(3) + 1;
+    const int64_t pad = taps > 1 ? make.Below(2) : 0;
+    v = make.Op("MaxPool", {v},
+                {{"kernel_shape", std::vector<int64_t>{taps, 3}},
+                 {"strides", std::vector<int64_t>{make.Below(3) + 1, make.Below(3) + 1}},
+                 {"pads", std::vector<int64_t>{pad, 1, pad, 1}},
+                 {"ceil_mode", make.Below(2)}});
+    make.Output(v);
+    EXPECT_TRUE(PoolIsFused(make));
+  }
+}
+
+TEST(FusePool, NotWhereTheLayerIsReadBesides) {
+  GraphMaker make;
+  const ValueId v = Conv(make, make.Input({1, 3, 12, 12}), 16);
+  make.Output(make.Op("MaxPool", {v}, {{"kernel_shape", std::vector<int64_t>{2, 2}}}));
+  make.Output(Conv(make, v, 8));
+  EXPECT_FALSE(PoolIsFused(make));
+}
+
+TEST(FusePool, NotWhereThePoolHasDilation) {
+  GraphMaker make;
+  const ValueId v = Conv(make, make.Input({1, 3, 12, 12}), 16);
+  make.Output(make.Op(
+      "MaxPool", {v},
+      {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"dilations", std::vector<int64_t>{2, 1}}}));
+  EXPECT_FALSE(PoolIsFused(make));
 }
 
 // Networks of images at random.
