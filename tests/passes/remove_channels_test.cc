@@ -57,6 +57,19 @@ TEST(RemoveChannels, ZeroAfterReluGoesThroughPaddedDepthwiseConv) {
       << after.ToText();
 }
 
+TEST(RemoveChannels, WeightsThatCannotChangeTheBiasCountAsZero) {
+  for (const double scale : {1e-30, 1e-12}) {
+    GraphMaker make;
+    const ValueId tiny = make.Op("Mul", {make.Constant({3, 3, 3, 3}), make.Scalar(scale)});
+    const ValueId weights =
+        make.Op("Concat", {make.Constant({7, 3, 3, 3}), tiny}, {{"axis", int64_t{0}}});
+    ValueId v = make.Op("Conv", {make.Input({1, 3, 8, 8}), weights, Bias(make, 10, 3, 0.5)});
+    v = make.Op("Relu", {v});
+    make.Output(make.Op("Conv", {v, make.Constant({4, 10, 1, 1}), make.Constant({4})}));
+    EXPECT_EQ(ConvShapes(Removed(make))[0][0], scale < 1e-20 ? 7 : 10);
+  }
+}
+
 TEST(RemoveChannels, ValueOtherThanZeroGoesOnlyWhereNothingIsPadded) {
   for (const int64_t pad : {0, 1}) {
     GraphMaker make;
