@@ -31,7 +31,7 @@ MEMPLAN_INLINE void BlockedDepthwiseGroup(const BlockedConvParams& p, const Bloc
     VisitBlockedColumns<Width, Taps, Stride, Pixels, Edge>(
         p, group, sums[0],
         [&](int32_t ty) __attribute__((always_inline)) {
-#pragma GCC unroll 5
+#pragma GCC unroll 8
           for (int t = 0; t < Taps; ++t) {
             row[t] = *reinterpret_cast<const InArray*>(weights + (ty * Taps + t) * kChannelBlock);
           }

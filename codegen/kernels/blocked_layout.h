@@ -72,16 +72,17 @@ MEMPLAN_INLINE void BlockPixels(const float* x, ptrdiff_t plane, int32_t count, 
     for (int l = 0; l < kChannelBlock; ++l) {
       *reinterpret_cast<InArray*>(y + l * kChannelBlock) = rows[l];
     }
-  } else {
-    static_assert(Lanes == 4, "");
+    return;
+  }
+  for (int i = 0; i < Lanes; i += 4, x += 4, y += 4 * kChannelBlock) {
     for (int32_t l = 0; l < kChannelBlock; l += 4) {
       if (l + 4 <= count) {
         TransposeFour(x + l * plane, plane, y + l, kChannelBlock);
         continue;
       }
-      for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j) {
         for (int32_t k = l; k < l + 4; ++k) {
-          y[i * kChannelBlock + k] = k < count ? x[k * plane + i] : 0.0F;
+          y[j * kChannelBlock + k] = k < count ? x[k * plane + j] : 0.0F;
         }
       }
     }
@@ -104,15 +105,16 @@ MEMPLAN_INLINE void UnblockPixels(const float* x, ptrdiff_t plane, int32_t count
     for (int l = 0; l < kChannelBlock; ++l) {
       if (l < count) *reinterpret_cast<InArray*>(y + l * plane) = rows[l];
     }
-  } else {
-    static_assert(Lanes == 4, "");
+    return;
+  }
+  for (int i = 0; i < Lanes; i += 4, x += 4 * kChannelBlock, y += 4) {
     for (int32_t l = 0; l < count; l += 4) {
       if (l + 4 <= count) {
         TransposeFour(x + l, kChannelBlock, y + l * plane, plane);
         continue;
       }
       for (int32_t k = l; k < count; ++k) {
-        for (int i = 0; i < 4; ++i) y[k * plane + i] = x[i * kChannelBlock + k];
+        for (int j = 0; j < 4; ++j) y[k * plane + j] = x[j * kChannelBlock + k];
       }
     }
   }

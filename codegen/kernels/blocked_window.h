@@ -90,7 +90,7 @@ MEMPLAN_INLINE void VisitBlockedColumns(const Params& p, const BlockedGroup& gro
       if ((Edge == kPartial || (Edge == kAtEdge && j < Taps - 1)) && j < low) continue;
       if ((Edge == kPartial || (Edge == kAtEdge && j > kColumns - Taps)) && j >= high) continue;
       const V v = *reinterpret_cast<const InArray*>(group.image + at + j * kChannelBlock);
-#pragma GCC unroll 5
+#pragma GCC unroll 8
       for (int t = 0; t < Taps; ++t) {
         if (j < t || (j - t) % Stride != 0 || (j - t) / Stride >= Pixels) continue;
         add(sums[(j - t) / Stride], t, v);

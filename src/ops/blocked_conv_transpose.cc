@@ -31,8 +31,8 @@ absl::StatusOr<std::vector<TensorType>> InferBlockedConvTranspose(const NodeCont
   if (BlockedShape({x[0], w[0], x[2], x[3]}) != x || w[1] < 1 || w[2] < 1 || w[3] < 1) {
     return node.Invalid(absl::StrCat("X has not the ", w[0], " channels of W"));
   }
-  if (node.HasInput(2) && node.InputShape(2) != Shape{w[1]}) {
-    return node.Invalid(absl::StrCat("the bias needs shape ", w[1]));
+  if (node.HasInput(2) && node.InputType(2) != TensorType{DType::kFloat, {w[1]}}) {
+    return node.Invalid(absl::StrCat("the bias needs to be ", w[1], " floats"));
   }
   RETURN_IF_ERROR(SpatialAttribute(node, "strides", 2, 1, 1).status());
   RETURN_IF_ERROR(SpatialAttribute(node, "padding", 2, 0, 0).status());

@@ -36,6 +36,8 @@ KernelFunction DepthwiseFunction(int32_t taps, int32_t stride) {
   if (taps == 3) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 3, 2>>();
   if (taps == 5 && stride == 1) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 5, 1>>();
   if (taps == 5) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 5, 2>>();
+  if (taps == 7 && stride == 1) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 7, 1>>();
+  if (taps == 7) return FunctionOf<&kernels::BlockedDepthwise<Lanes, 7, 2>>();
   return FunctionOf<&kernels::BlockedDepthwise<Lanes, 0, 0>>();
 }
 
@@ -49,7 +51,7 @@ std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Tar
     if (node.InputConstant(2) == nullptr) return std::nullopt;
     bias = node.InputConstant(2)->As<float>();
   }
-  const bool common = (p.taps[1] == 3 || p.taps[1] == 5) &&
+  const bool common = (p.taps[1] == 3 || p.taps[1] == 5 || p.taps[1] == 7) &&
                       (p.stride[1] == 1 || p.stride[1] == 2) && p.dilation[1] == 1;
   const int32_t taps = common ? p.taps[1] : 0;
   const int32_t stride = common ? p.stride[1] : 0;

@@ -47,8 +47,8 @@ RandomDepthwise MakeRandom(std::mt19937& random) {
   Shape w = {c.channels, 1};
   Shape y = x;
   c.pads.assign(4, 0);
-  // 0: 3 taps, 1: 5 taps, 2: one tap, 3: any.
-  const int64_t style = RandomInt(0, 3, random);
+  // 0: 3 taps, 1: 5 taps, 2: one tap, 3: any, 4: 7 taps.
+  const int64_t style = RandomInt(0, 4, random);
   for (size_t i = 0; i < 2; ++i) {
     w.push_back(style == 0 ? 3 : style == 1 ? 5 : style == 2 ? 1 : RandomInt(1, 7, random));
     c.stride.push_back(RandomInt(1, style == 3 ? 3 : 2, random));
@@ -119,8 +119,25 @@ TEST(BlockedDepthwise, EqualsConvForRandomShapesOnEveryTarget) {
   }
   for (const char* kernel :
        {"Depthwise<4, 3, 1>", "Depthwise<4, 5, 2>", "Depthwise<4, 0, 0>", "Depthwise<8, 3, 1>",
-        "Depthwise<8, 3, 2>", "Depthwise<8, 5, 1>", "Depthwise<8, 5, 2>", "Depthwise<8, 0, 0>"}) {
+        "Depthwise<8, 3, 2>", "Depthwise<8, 5, 1>", "Depthwise<8, 5, 2>", "Depthwise<8, 7, 1>",
+        "Depthwise<8, 7, 2>", "Depthwise<8, 0, 0>"}) {
     EXPECT_THAT(names, Contains(HasSubstr(kernel)));
+  }
+}
+
+TEST(BlockedDepthwise, OfOneTapWorksInPlace) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 60; ++i) {
+    RandomDepthwise c = MakeRandom(random);
+    c.w = RandomFloats({c.channels, 1, 1, 1}, random);
+    c.stride = c.dilation = {1, 1};
+    c.pads = {0, 0, 0, 0};
+    c.residual = RandomFloats(c.x.shape(), random);
+    for (const Target& target : BuiltinTargets()) {
+      NodeUnderTest node = MakeNode(c, true);
+      const std::vector<Tensor> apart = node.Run(target).value();
+      EXPECT_EQ(node.Run(target, 0).value(), apart) << c.ToString();
+    }
   }
 }
 
