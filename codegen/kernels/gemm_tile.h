@@ -51,9 +51,15 @@ struct TileArgs {
 
 // Copies of the sums that take turns and are added at the end, so that a small tile too keeps
 // enough independent additions in flight. All tiles of a matrix have as many, whatever their width:
-// equal columns then give equal results, to the bit.
+// equal columns then give equal results, to the bit. A CPU of narrow vectors has few registers and
+// few additions in flight.
+#ifdef __AVX__
+constexpr bool kHasWideVectors = true;
+#else
+constexpr bool kHasWideVectors = false;
+#endif
 constexpr int TileChains(int lanes, int rows, int columns) {
-  return lanes < 8 || rows * columns >= 6 ? 1 : rows * columns >= 3 ? 2 : 4;
+  return (lanes < 8 && !kHasWideVectors) || rows * columns >= 6 ? 1 : rows * columns >= 3 ? 2 : 4;
 }
 
 // sums[r][c] += A[r] * B[c] for one k.
