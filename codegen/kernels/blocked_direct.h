@@ -149,7 +149,7 @@ MEMPLAN_INLINE void DirectRun(V (&sums)[Pixels][Vectors], int32_t count, const f
   for (int32_t i = 0; i < count; ++i) {
     DirectMultiplyAdd<Width, Low, High>(sums, from, pixel_step, weights);
     // Else compilers keep inputs for the next tap too, in registers that the sums need.
-    asm volatile("" : : : "memory");
+    if constexpr (Vectors > 1) asm volatile("" : : : "memory");
     from += x_step;
     weights += Vectors * Width;
   }

@@ -57,27 +57,25 @@ bool Fits(const DirectShape& shape, const Target& target) {
 // constants are fitted to tools/bench/blocked_kernels.cc.
 double RowCycles(const BlockedConvParams& p, const DirectAccess& access, const DirectShape& shape) {
   constexpr double kLatency = 4.4;
-  constexpr double kLoad = 0.55;
+  constexpr double kLoad = 0.6;
   constexpr double kStartOfRun = 4;
-  constexpr double kTile = 8;
-  constexpr double kTilePerSumSquared = 0.1;
-  const bool planes = access.kind == kernels::kDirectPlanes;
+  constexpr double kTile = 10;
+  // The more there is to write, the later the CPU gets to the next tile.
+  constexpr double kTilePerSumSquared = 0.006;
   const double depth = double{1} * p.in_channels * p.taps[0] * p.taps[1];
-  const double runs = access.kind == kernels::kDirectPointwise ? 0
-                      : planes                                 ? depth / p.taps[1]
-                               : depth / std::min(p.in_channels, kChannelBlock);
-  const kernels::DirectRow row = kernels::SplitDirectRow(p.out_size[1], shape.pixels);
-  double cycles = 0;
-  for (const auto& [pixels, count] :
-       {std::pair(shape.pixels, row.full), std::pair(shape.pixels - 1, row.tiles - row.full)}) {
-    if (count == 0) continue;
+  const int32_t run =
+      access.kind == kernels::kDirectPlanes ? p.taps[1] : std::min(p.in_channels, kChannelBlock);
+  const double runs = access.kind == kernels::kDirectPointwise ? 0 : depth / run;
+  const auto tile_cycles = [&](int32_t pixels) {
     const double sums = double{1} * pixels * shape.vectors;
     const double step =
         std::max({sums * shape.width / 16, kLoad * (pixels + shape.vectors), kLatency});
-    cycles +=
-        count * (kTile + kTilePerSumSquared * sums * sums + runs * kStartOfRun + depth * step);
-  }
-  return cycles;
+    return kTile + kTilePerSumSquared * shape.width * sums * sums + runs * kStartOfRun +
+           depth * step;
+  };
+  const kernels::DirectRow row = kernels::SplitDirectRow(p.out_size[1], shape.pixels);
+  return row.full * tile_cycles(shape.pixels) +
+         (row.tiles - row.full) * tile_cycles(shape.pixels - 1);
 }
 
 }  // namespace
