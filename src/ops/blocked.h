@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "kernels/blocked.h"
@@ -37,6 +38,11 @@ std::optional<Lowering> LowerBlockedWinograd(const NodeContext& node, const Targ
                                              const kernels::BlockedConvParams& p);
 std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Target& target,
                                               const kernels::BlockedConvParams& p);
+
+// The constants of a depthwise kernel of weights [channels][taps]: for each block of channels its
+// bias (0: none), then each of its taps.
+Tensor PackBlockedDepthwise(int64_t channels, std::span<const float> weights,
+                            std::span<const float> bias);
 
 }  // namespace onnx_memplan
 

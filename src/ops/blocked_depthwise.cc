@@ -3,6 +3,7 @@
 
 #include "kernels/blocked_depthwise.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,23 +13,22 @@
 #include "ops/dispatch.h"
 
 namespace onnx_memplan {
-namespace {
-
-// The kernel's constants: for each block its bias, then each of its taps.
-Tensor PackDepthwise(const kernels::BlockedConvParams& p, std::span<const float> weights,
-                     std::span<const float> bias) {
-  const size_t taps = static_cast<size_t>(p.taps[0]) * static_cast<size_t>(p.taps[1]);
+Tensor PackBlockedDepthwise(int64_t channels, std::span<const float> weights,
+                            std::span<const float> bias) {
+  const auto count = static_cast<size_t>(channels);
+  const size_t taps = weights.size() / std::max<size_t>(count, 1);
   const auto lanes = static_cast<size_t>(kernels::kChannelBlock);
-  const auto blocks = static_cast<size_t>(kernels::ChannelBlocks(p.in_channels));
-  std::vector<float> packed(blocks * (1 + taps) * lanes);
-  for (size_t c = 0; c < static_cast<size_t>(p.in_channels); ++c) {
+  std::vector<float> packed((count + lanes - 1) / lanes * (1 + taps) * lanes);
+  for (size_t c = 0; c < count; ++c) {
     float* to = packed.data() + c / lanes * (1 + taps) * lanes + c % lanes;
     if (!bias.empty()) to[0] = bias[c];
     for (size_t t = 0; t < taps; ++t) to[(1 + t) * lanes] = weights[c * taps + t];
   }
-  const auto count = static_cast<int64_t>(packed.size());
-  return Tensor::FromVector<float>({count}, packed);
+  const auto size = static_cast<int64_t>(packed.size());
+  return Tensor::FromVector<float>({size}, packed);
 }
+
+namespace {
 
 template <int Lanes>
 KernelFunction DepthwiseFunction(int32_t taps, int32_t stride) {
@@ -62,7 +62,7 @@ std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Tar
   call.name = absl::StrCat("kernels::BlockedDepthwise<", lanes, ", ", taps, ", ", stride, ">");
   call.function =
       lanes == 8 ? DepthwiseFunction<8>(taps, stride) : DepthwiseFunction<4>(taps, stride);
-  call.constants = {PackDepthwise(p, node.InputConstant(1)->As<float>(), bias)};
+  call.constants = {PackBlockedDepthwise(p.in_channels, node.InputConstant(1)->As<float>(), bias)};
   return OneCall(
       std::move(call), p,
       {KernelArg::Input(0), KernelArg::Constant(0), ResidualArg(node), KernelArg::Output(0)});

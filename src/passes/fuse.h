@@ -31,9 +31,13 @@ absl::StatusOr<int64_t> FuseUpdates(GraphEditor& editor);
 // Attention of our own domain.
 absl::StatusOr<int64_t> FuseAttention(GraphEditor& editor);
 
-// The maximum pool that alone reads a first layer, in blocks of channels, into it: the layer's
-// result then never exists as a whole.
+// The maximum pool that alone reads a convolution of a plain image or of one tap, in blocks of
+// channels, into it: the convolution's result then never exists as a whole.
 absl::StatusOr<int64_t> FusePool(GraphEditor& editor);
+
+// The same for a depthwise convolution, as long as that makes the step of the graph that touches most
+// bytes smaller.
+absl::StatusOr<int64_t> FuseDepthwise(GraphEditor& editor);
 
 }  // namespace onnx_memplan
 

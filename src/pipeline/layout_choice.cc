@@ -72,6 +72,10 @@ absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, cons
   }
   CompileOptions with_blocks = options;
   with_blocks.passes.channel_block = kernels::kChannelBlock;
+  // Rings of rows cost a little time, for memory only.
+  if (options.optimize == OptimizeFor::kSpeed) {
+    with_blocks.passes.off.emplace_back("fuse-depthwise");
+  }
   // Without transformed weights first: their kernels are the ones that take much scratch.
   Target least_scratch = target;
   if (options.optimize != OptimizeFor::kSpeed) least_scratch.optimize = OptimizeFor::kSize;

@@ -165,13 +165,12 @@ TEST(BlockChannels, ValuesThatAreReadOutsideKeepTheirNames) {
   EXPECT_EQ(Blocked(after, "BlockChannels").inputs[0], after.inputs[0]);
 }
 
-// A first layer and a pool, fused; whether they were.
-bool PoolIsFused(GraphMaker& make) {
-  Graph graph = InBlocks(make.graph());
+// Runs `fuse`, which keeps what the graph computes; whether it made a node of that type.
+bool IsFused(Graph graph, std::string_view type, absl::StatusOr<int64_t> (*fuse)(GraphEditor&)) {
   const std::vector<Tensor> inputs = RandomInputs(graph, 7);
   const std::vector<Tensor> expected = RunGraph(graph, inputs);
   GraphEditor editor(graph);
-  const absl::StatusOr<int64_t> rewrites = FusePool(editor);
+  const absl::StatusOr<int64_t> rewrites = fuse(editor);
   EXPECT_TRUE(rewrites.ok()) << rewrites.status();
   EXPECT_TRUE(editor.Finish().ok());
   EXPECT_TRUE(graph.Verify(/*typed=*/true).ok());
@@ -179,10 +178,14 @@ bool PoolIsFused(GraphMaker& make) {
   for (size_t i = 0; i < actual.size(); ++i) {
     const auto difference = CompareTensors(actual[i], expected[i]);
     EXPECT_TRUE(difference.ok());
-    EXPECT_LE(difference->largest, 1e-6 * difference->scale) << graph.ToText();
+    EXPECT_LE(difference->largest, 2e-6 * difference->scale) << graph.ToText();
   }
-  EXPECT_EQ(CountBlocked(graph, "BlockedConvPool"), *rewrites);
+  EXPECT_EQ(CountBlocked(graph, type), *rewrites);
   return *rewrites == 1;
+}
+
+bool PoolIsFused(GraphMaker& make) {
+  return IsFused(InBlocks(make.graph()), "BlockedConvPool", FusePool);
 }
 
 TEST(FusePool, OfTheFirstLayerOfAnyShape) {
@@ -203,6 +206,44 @@ TEST(FusePool, OfTheFirstLayerOfAnyShape) {
                  {"ceil_mode", make.Below(2)}});
     make.Output(v);
     EXPECT_TRUE(PoolIsFused(make));
+  }
+}
+
+TEST(FuseDepthwise, OfAnyShape) {
+  int64_t fused = 0;
+  for (uint32_t seed = 0; seed < 150 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    GraphMaker make(seed);
+    const bool first_layer = make.Below(2) == 0;
+    const ValueId x = make.Input({make.Below(2) + 1, first_layer ? make.Below(4) + 1 : 16,
+                                  make.Below(16) + 8, make.Below(40) + 8});
+    const int64_t channels = 8 * (make.Below(5) + 6);
+    ValueId v = Conv(make, x, channels, first_layer ? 3 : 1, first_layer ? make.Below(2) + 1 : 1);
+    if (make.Below(2) == 0) v = make.Op(make.Below(2) == 0 ? "Relu" : "HardSwish", {v});
+    const int64_t taps = 1 + 2 * make.Below(3);
+    v = make.Op("Conv", {v, make.Constant({channels, 1, taps, 3}), make.Constant({channels})},
+                {{"group", channels},
+                 {"strides", std::vector<int64_t>{make.Below(2) + 1, make.Below(3) + 1}},
+                 {"pads", std::vector<int64_t>{taps / 2, 1, make.Below(2) * (taps / 2), 1}}});
+    if (make.Below(2) == 0) v = make.Op(make.Below(2) == 0 ? "Relu" : "HardSwish", {v});
+    make.Output(v);
+    Graph graph = make.graph();
+    ASSERT_TRUE(OptimizeGraph({}, graph).ok());
+    fused += IsFused(InBlocks(graph), "BlockedConvDepthwise", FuseDepthwise) ? 1 : 0;
+  }
+  EXPECT_GT(fused, 100);  // not where the largest step stays as it is
+}
+
+TEST(FuseDepthwise, OnlyWhereTheLargestStepBecomesSmaller) {
+  for (const bool expands : {true, false}) {
+    GraphMaker make;
+    const int64_t channels = expands ? 64 : 16;
+    const ValueId x = Conv(make, make.Input({1, 16, 12, 12}), 16);
+    const ValueId v =
+        make.Op("Conv", {Conv(make, x, channels, 1), make.Constant({channels, 1, 3, 3})},
+                {{"group", channels}, {"strides", std::vector<int64_t>{2, 2}}});
+    make.Output(Conv(make, v, 16, 1));
+    EXPECT_EQ(IsFused(InBlocks(make.graph()), "BlockedConvDepthwise", FuseDepthwise), expands);
   }
 }
 

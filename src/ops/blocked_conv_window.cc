@@ -1,0 +1,257 @@
+// BlockedConvPool and BlockedConvDepthwise: a convolution and the maximum pool or the depthwise
+// convolution that alone reads its result.
+#include "ops/host_kernels.h"
+
+#include "kernels/blocked_conv_window.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ops/blocked.h"
+#include "ops/blocked_direct.h"
+#include "ops/dispatch.h"
+#include "ops/families.h"
+#include "ops/spatial.h"
+#include "support/status_macros.h"
+
+namespace onnx_memplan {
+namespace {
+
+// Attributes: those of Conv for the convolution, and those of the window with this in front. The
+// epilogue is that of the pool's convolution, and of the depthwise one; the convolution before a
+// depthwise one has its own in the attributes first_activation, first_alpha, first_beta.
+constexpr std::string_view kWindowPrefix = "window_";
+
+// The convolution's output and the window over it.
+struct ConvWindowShape {
+  Shape conv;  // blocked
+  SlidingWindow window;
+};
+
+absl::StatusOr<ConvWindowShape> ReadConvWindow(const NodeContext& node, std::vector<int64_t> taps) {
+  ASSIGN_OR_RETURN(const std::vector<TensorType> conv, kBlockedConv.infer(node));
+  Node window = node.node();
+  window.attributes.clear();
+  for (const auto& [name, value] : node.node().attributes) {
+    if (name.starts_with(kWindowPrefix)) {
+      window.attributes[name.substr(kWindowPrefix.size())] = value;
+    }
+  }
+  const NodeContext window_context(node.graph(), window);
+  ConvWindowShape shape;
+  shape.conv = conv[0].shape;
+  const Shape image = {shape.conv[0], shape.conv[1], shape.conv[2], shape.conv[3]};
+  if (taps.empty()) {
+    ASSIGN_OR_RETURN(taps, window_context.RequiredInts("kernel_shape"));
+  }
+  ASSIGN_OR_RETURN(shape.window, ReadSlidingWindow(window_context, image, taps));
+  for (const int64_t dilation : shape.window.dilation) {
+    if (dilation != 1) return node.Unsupported("a window with dilation");
+  }
+  return shape;
+}
+
+std::vector<TensorType> TypesOf(const ConvWindowShape& shape) {
+  Shape out = shape.conv;
+  out[2] = shape.window.out_size[0];
+  out[3] = shape.window.out_size[1];
+  return {{DType::kFloat, out}};
+}
+
+absl::StatusOr<kernels::BlockedConvWindowParams> MakeWindowParams(
+    const NodeContext& node, const kernels::BlockedConvParams& conv, const ConvWindowShape& shape) {
+  kernels::BlockedConvWindowParams p = {};
+  p.batch = conv.batch;
+  p.in_channels = conv.in_channels;
+  for (size_t i = 0; i < 2; ++i) {
+    p.in_size[i] = conv.in_size[i];
+    p.conv_size[i] = conv.out_size[i];
+    p.taps[i] = conv.taps[i];
+    p.stride[i] = conv.stride[i];
+    p.dilation[i] = conv.dilation[i];
+    p.padding[i] = conv.padding[i];
+    ASSIGN_OR_RETURN(p.out_size[i], ToInt32(node, shape.window.out_size[i], "an output size"));
+    ASSIGN_OR_RETURN(p.window_taps[i], ToInt32(node, shape.window.taps[i], "a window"));
+    ASSIGN_OR_RETURN(p.window_stride[i], ToInt32(node, shape.window.stride[i], "a stride"));
+    ASSIGN_OR_RETURN(p.window_padding[i], ToInt32(node, shape.window.padding_begin[i], "padding"));
+  }
+  p.out_blocks = kernels::ChannelBlocks(conv.out_channels);
+  return p;
+}
+
+// The template arguments for convolutions of plain images, and of blocked ones of one tap.
+constexpr DirectAccess kWindowAccesses[] = {
+    {8, kernels::kDirectPointwise},
+    {0, kernels::kDirectPlanes},
+    {1, kernels::kDirectPlanes},
+    {2, kernels::kDirectPlanes},
+};
+
+template <const auto& kShapes, bool Pools>
+KernelFunction PickConvWindow(const DirectShape& shape, const DirectAccess& access) {
+  constexpr size_t kAccesses = std::size(kWindowAccesses);
+  KernelFunction function;
+  const auto try_one = [&]<size_t I>() {
+    constexpr DirectShape kShape = kShapes[I / kAccesses];
+    constexpr DirectAccess kAccess = kWindowAccesses[I % kAccesses];
+    if (shape != kShape || access != kAccess) return;
+    if constexpr (Pools) {
+      function = FunctionOf<&kernels::BlockedConvPool<kShape.width, kShape.vectors, kShape.pixels,
+                                                      kAccess.step, kAccess.kind>>();
+    } else {
+      function =
+          FunctionOf<&kernels::BlockedConvDepthwise<kShape.width, kShape.vectors, kShape.pixels,
+                                                    kAccess.step, kAccess.kind>>();
+    }
+  };
+  [&]<size_t... I>(std::index_sequence<I...>) { (try_one.template operator()<I>(), ...); }
+  (std::make_index_sequence<std::size(kShapes) * kAccesses>());
+  return function;
+}
+
+// `kernel`: BlockedConvPool or BlockedConvDepthwise. constants: of the window's kernel, if it has.
+template <bool Pools>
+absl::StatusOr<Lowering> LowerConvWindow(const NodeContext& node, const Target& target,
+                                         const kernels::BlockedConvParams& conv,
+                                         kernels::BlockedConvWindowParams p,
+                                         std::vector<Tensor> window_constants) {
+  const Tensor* weights = node.InputConstant(1);
+  const Tensor* bias = node.InputConstant(2);
+  if (weights == nullptr || (node.HasInput(2) && bias == nullptr)) {
+    return node.Unsupported("weights and bias need to be constant");
+  }
+  Lowering lowering;
+  if (node.OutputType(0).NumElements() == 0) return lowering;
+  // Tiles of eight floats exist everywhere.
+  Target wide = target;
+  wide.vector_floats = std::max(wide.vector_floats, kernels::kChannelBlock);
+  const DirectAccess access = DirectAccessOf(conv);
+  for (const DirectPart& part : ChooseDirectParts(wide, conv, access)) {
+    const DirectShape& shape = part.shape;
+    const int32_t first_channel = p.first_block * kernels::kChannelBlock;
+    p.groups = part.groups;
+    KernelCall call;
+    call.header = "kernels/blocked_conv_window.h";
+    call.name =
+        absl::StrCat("kernels::BlockedConv", Pools ? "Pool<" : "Depthwise<", shape.width, ", ",
+                     shape.vectors, ", ", shape.pixels, ", ", access.step, ", ", access.kind, ">");
+    call.function = shape.width == 8 ? PickConvWindow<kDirectShapes8, Pools>(shape, access)
+                                     : PickConvWindow<kDirectShapes16, Pools>(shape, access);
+    if (call.function.invoke == nullptr) {
+      return node.Unsupported("the input needs to be plain, or the kernel of one tap and stride 1");
+    }
+    call.params = MakeParams(p);
+    call.constants.push_back(PackDirectWeights(conv, weights->As<float>(), part, first_channel));
+    call.args = {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Null()};
+    if (bias != nullptr) {
+      call.constants.push_back(PackDirectBias(bias->As<float>(), part, first_channel));
+      call.args[2] = KernelArg::Constant(1);
+    }
+    for (const Tensor& constant : window_constants) {
+      call.args.push_back(KernelArg::Constant(static_cast<int32_t>(call.constants.size())));
+      call.constants.push_back(constant);
+    }
+    call.args.push_back(KernelArg::Scratch());
+    call.args.push_back(KernelArg::Output(0));
+    lowering.calls.push_back(std::move(call));
+    lowering.scratch_bytes =
+        std::max(lowering.scratch_bytes,
+                 kernels::ConvWindowScratchBytes(p, int64_t{shape.width} * shape.vectors));
+    p.first_block += part.groups * shape.blocks();
+  }
+  lowering.scratch_alignment = int64_t{4} * std::min(wide.vector_floats, 16);
+  lowering.macs = int64_t{p.batch} * conv.out_channels * p.conv_size[0] * p.conv_size[1] *
+                  conv.in_channels * p.taps[0] * p.taps[1];
+  return lowering;
+}
+
+// ---- A maximum pool
+
+absl::StatusOr<std::vector<TensorType>> InferConvPool(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const ConvWindowShape shape, ReadConvWindow(node, {}));
+  return TypesOf(shape);
+}
+
+absl::StatusOr<Lowering> LowerConvPool(const NodeContext& node, const Target& target) {
+  ASSIGN_OR_RETURN(const kernels::BlockedConvParams conv, ReadBlockedConv(node));
+  ASSIGN_OR_RETURN(const ConvWindowShape shape, ReadConvWindow(node, {}));
+  ASSIGN_OR_RETURN(kernels::BlockedConvWindowParams p, MakeWindowParams(node, conv, shape));
+  SetActivation(FuseActivation(node.node().epilogue), &p);
+  return LowerConvWindow</*Pools=*/true>(node, target, conv, p, {});
+}
+
+// ---- A depthwise convolution: inputs 3 and 4 are its weights and bias
+
+absl::StatusOr<ConvWindowShape> ReadConvDepthwise(const NodeContext& node) {
+  const Shape& w = node.InputShape(3);
+  if (w.size() != 4 || w[1] != 1 || w[0] != node.InputShape(1)[0]) {
+    return node.Invalid(absl::StrCat("no depthwise weights are ", ShapeToString(w)));
+  }
+  const TensorType bias = {DType::kFloat, {w[0]}};
+  if (node.InputDType(3) != DType::kFloat || (node.HasInput(4) && node.InputType(4) != bias)) {
+    return node.Invalid("the depthwise weights and bias need to be floats, of one channel count");
+  }
+  return ReadConvWindow(node, {w[2], w[3]});
+}
+
+absl::StatusOr<std::vector<TensorType>> InferConvDepthwise(const NodeContext& node) {
+  ASSIGN_OR_RETURN(const ConvWindowShape shape, ReadConvDepthwise(node));
+  return TypesOf(shape);
+}
+
+absl::StatusOr<Lowering> LowerConvDepthwise(const NodeContext& node, const Target& target) {
+  ASSIGN_OR_RETURN(const kernels::BlockedConvParams conv, ReadBlockedConv(node));
+  ASSIGN_OR_RETURN(const ConvWindowShape shape, ReadConvDepthwise(node));
+  ASSIGN_OR_RETURN(kernels::BlockedConvWindowParams p, MakeWindowParams(node, conv, shape));
+  Epilogue first;
+  first.activation = node.String("first_activation", "");
+  first.alpha = node.Float("first_alpha", 0);
+  first.beta = node.Float("first_beta", 0);
+  SetActivation(FuseActivation(first), &p);
+  const FusedActivation last = FuseActivation(node.node().epilogue);
+  p.window_clamps = last.clamps;
+  p.window_activation = last.kind;
+  p.window_lowest = last.lowest;
+  p.window_highest = last.highest;
+  p.window_alpha = last.alpha;
+  p.window_beta = last.beta;
+  const Tensor* weights = node.InputConstant(3);
+  const Tensor* bias = node.InputConstant(4);
+  if (weights == nullptr || (node.HasInput(4) && bias == nullptr)) {
+    return node.Unsupported("weights and bias need to be constant");
+  }
+  Tensor constants =
+      PackBlockedDepthwise(weights->shape()[0], weights->As<float>(),
+                           bias == nullptr ? std::span<const float>() : bias->As<float>());
+  ASSIGN_OR_RETURN(Lowering lowering,
+                   LowerConvWindow</*Pools=*/false>(node, target, conv, p, {std::move(constants)}));
+  lowering.macs += node.OutputType(0).NumElements() * p.window_taps[0] * p.window_taps[1];
+  return lowering;
+}
+
+}  // namespace
+
+extern const OpDef kBlockedConvPool = {
+    .type = "BlockedConvPool",
+    .domain = kMemplan,
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .infer = InferConvPool,
+    .lower = LowerConvPool,
+    .fuses_activation = true,
+};
+
+extern const OpDef kBlockedConvDepthwise = {
+    .type = "BlockedConvDepthwise",
+    .domain = kMemplan,
+    .min_inputs = 4,
+    .max_inputs = 5,
+    .infer = InferConvDepthwise,
+    .lower = LowerConvDepthwise,
+    .fuses_activation = true,
+};
+
+}  // namespace onnx_memplan
