@@ -46,7 +46,7 @@ struct AttentionParams {
   // 1: mask_row_stride is 1, and whole vectors may be read where rows end.
   int32_t mask_in_lanes;
   int32_t y_row_stride;
-  int32_t block_rows;  // queries of a block: whole vectors
+  int32_t block_rows;  // most queries of a block: whole vectors, at most a tile
   float scale;
 };
 MEMPLAN_FIELDS(AttentionParams, batch, q_batch_stride, k_batch_stride, v_batch_stride,
@@ -212,8 +212,11 @@ MEMPLAN_SHARED_FUNCTION void AttentionHead(const AttentionParams& p, const float
   t.bias_row_stride = p.mask_key_stride;
   t.bias_column_stride = p.mask_in_lanes;
   for (int32_t row = 0; row < p.rows;) {
-    const int32_t count = NextColumns<Lanes, Columns>(row, p.rows, false).count;
-    const int32_t width = (count + Lanes - 1) / Lanes * Lanes;
+    // Blocks are about as wide as each other.
+    const int32_t vectors_left = (p.rows - row + Lanes - 1) / Lanes;
+    const int32_t blocks_left = (vectors_left * Lanes + p.block_rows - 1) / p.block_rows;
+    const int32_t width = (vectors_left + blocks_left - 1) / blocks_left * Lanes;
+    const int32_t count = p.rows - row < width ? p.rows - row : width;
     PackQueries(q + static_cast<ptrdiff_t>(row) * p.q_row_stride, p.q_row_stride, p.q_depth_stride,
                 count, p.depth, width, p.block_rows, queries);
     t.column_end = width;

@@ -164,6 +164,19 @@ constexpr TileShape ValueTile(int32_t lanes, int32_t score_lanes, bool one_row) 
   return {lanes, 4, lanes == 8 ? 3 : 1};
 }
 
+// Bytes that a block of queries and its scores may take: little beside the operands and the result,
+// which are all there at the same time.
+int64_t BlockBudgetBytes(const AttentionSpec& spec) {
+  int64_t items = 1;
+  for (int64_t size : spec.batch) items *= size;
+  const int64_t elements = (spec.rows + spec.keys) * (spec.depth + spec.columns);
+  return items * elements * static_cast<int64_t>(sizeof(float)) / 8;
+}
+
+int64_t BlockBytes(const AttentionSpec& spec, int64_t block_rows) {
+  return kernels::AttentionScratchBytes(spec.depth, spec.keys, block_rows);
+}
+
 AttentionTiles ChooseTiles(const Target& target, const AttentionSpec& spec) {
   AttentionTiles tiles;
   const int32_t widest = std::max(target.vector_floats, 4);
@@ -171,6 +184,7 @@ AttentionTiles ChooseTiles(const Target& target, const AttentionSpec& spec) {
     if (shape.lanes > widest || shape.rows > spec.keys) continue;
     // Wider vectors than there are queries are empty in part.
     if (shape.lanes > 4 && shape.lanes / 2 >= spec.rows) continue;
+    if (shape.lanes > 4 && BlockBytes(spec, shape.lanes) > BlockBudgetBytes(spec)) continue;
     tiles.scores = shape;
   }
   int32_t lanes = 1;
@@ -287,10 +301,11 @@ absl::StatusOr<kernels::AttentionParams> MakeParamsOf(const NodeContext& node,
   return p;
 }
 
-// Queries of the first block, the widest: as NextColumns of gemm_tile.h has it.
-int32_t BlockRows(const TileShape& tile, int32_t rows) {
-  const int32_t vectors = (rows + tile.lanes - 1) / tile.lanes;
-  return EqualBlocks(vectors, tile.columns) * tile.lanes;
+// Queries of a block: about as many in each, within a tile and the budget.
+int32_t BlockRows(const AttentionSpec& spec, const TileShape& tile) {
+  const auto vectors = static_cast<int32_t>((spec.rows + tile.lanes - 1) / tile.lanes);
+  const int64_t affordable = BlockBudgetBytes(spec) / BlockBytes(spec, tile.lanes);
+  return EqualBlocks(vectors, std::min<int64_t>(tile.columns, affordable)) * tile.lanes;
 }
 
 // A known mask in the order of the scores: [batch][key][query], the queries filled up to whole
@@ -344,7 +359,7 @@ absl::StatusOr<Lowering> LowerAttention(const NodeContext& node, const Target& t
   }
   ASSIGN_OR_RETURN(kernels::AttentionParams p, MakeParamsOf(node, spec));
   p.mask_in_lanes = packs ? 1 : 0;
-  p.block_rows = BlockRows(tiles.scores, p.rows);
+  p.block_rows = BlockRows(spec, tiles.scores);
   call.header = "kernels/attention.h";
   call.name = absl::StrCat("kernels::Attention<", TileArguments(tiles.scores), ", ",
                            TileArguments(tiles.values), ">");

@@ -1,6 +1,7 @@
 // softmax(scale * Q K^T + mask) V as one operator: the scores of all queries never exist together.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -65,21 +66,33 @@ std::optional<StridedView> WithBatchOf(const StridedView& view, const Shape& res
   return Reshaped(view, sizes);
 }
 
-bool SameLastTwo(const Shape& a, const Shape& b) {
-  return a.size() >= 2 && b.size() >= 2 && a[a.size() - 1] == b[b.size() - 1] &&
-         a[a.size() - 2] == b[b.size() - 2];
+bool SameLast(const Shape& a, const Shape& b) {
+  return !a.empty() && !b.empty() && a.back() == b.back();
 }
 
-// scale * product + mask, in `shape`.
+bool SameLastTwo(const Shape& a, const Shape& b) {
+  return a.size() >= 2 && b.size() >= 2 && SameLast(a, b) && a[a.size() - 2] == b[b.size() - 2];
+}
+
+// scale * product + mask.
 struct Scores {
   int32_t product = -1;  // the node
   double scale = 1;
-  std::optional<StridedView> mask;  // with the batch axes of the Softmax
+  std::optional<StridedView> mask;  // in the shape of the weights
 };
 
-// What the steps between the product and the softmax do, last step first.
+// A constant whose every element is true.
+bool IsTrue(const Tensor* tensor) {
+  if (tensor == nullptr || tensor->dtype() != DType::kBool) return false;
+  return std::all_of(tensor->data(), tensor->data() + tensor->Bytes(),
+                     [](std::byte element) { return element != std::byte{0}; });
+}
+
+// What the steps between the product and the softmax do, last step first. Exporters of Softmax
+// before opset 13 flatten all dimensions but the last one around it.
 class ScoresMatcher {
  public:
+  // shape: that of the weights, as the product with V reads them.
   ScoresMatcher(const GraphEditor& editor, const Shape& shape) : editor_(editor), shape_(shape) {}
 
   // The scores `v`, which only `reader` reads.
@@ -107,7 +120,11 @@ class ScoresMatcher {
     const ValueId result = node.outputs[0];
     if (IsPlain(editor_, n, "Reshape")) {
       const ValueId before = node.inputs[0];
-      return SameLastTwo(editor_.shape(before), editor_.shape(result)) ? before : kNoValue;
+      return SameLast(editor_.shape(before), editor_.shape(result)) ? before : kNoValue;
+    }
+    if (IsPlain(editor_, n, "Where") && IsTrue(editor_.constant(node.inputs[0]))) {
+      const ValueId before = node.inputs[1];
+      return editor_.type(before) == editor_.type(result) ? before : kNoValue;
     }
     if (IsPlain(editor_, n, "Add")) return AddStep(node);
     // Where the mask is already known, a factor would be one of the mask too.
@@ -135,7 +152,7 @@ class ScoresMatcher {
       if (editor_.type(before) != type || !LeadsToProduct(before)) continue;
       const auto mask = BroadcastTo(WholeView(editor_, node.inputs[1 - i]), type.shape);
       if (!mask) return kNoValue;
-      scores_.mask = WithBatchOf(*mask, shape_);
+      scores_.mask = Reshaped(*mask, shape_);
       return scores_.mask ? before : kNoValue;
     }
     return kNoValue;
@@ -146,10 +163,10 @@ class ScoresMatcher {
       const int32_t n = editor_.producer(v);
       if (n < 0 || editor_.OnlyConsumer(v) < 0) return false;
       if (AsMatrixProduct(editor_, n)) return true;
+      const Node& node = editor_.node(n);
       const bool steps = IsPlain(editor_, n, "Reshape") || IsPlain(editor_, n, "Div") ||
                          IsPlain(editor_, n, "Mul");
       if (!steps) return false;
-      const Node& node = editor_.node(n);
       v = editor_.constant(node.inputs[0]) == nullptr ? node.inputs[0] : node.inputs[1];
     }
     return false;
@@ -185,6 +202,24 @@ StridedView ResultView(const GraphEditor& editor, ValueId result, int32_t n) {
   return Permuted(WholeView(editor, editor.node(n).outputs[0]), inverse);
 }
 
+// The Softmax over the last dimension that makes `weights`, which only node `reader` reads; perhaps
+// reshaped in the other dimensions. -1: none.
+int32_t SoftmaxBehind(const GraphEditor& editor, ValueId weights, int32_t reader) {
+  const Shape& shape = editor.shape(weights);
+  while (editor.OnlyConsumer(weights) == reader) {
+    const int32_t n = editor.producer(weights);
+    if (n < 0) return -1;
+    if (IsPlain(editor, n, "Softmax")) {
+      const int64_t rank = editor.type(weights).rank();
+      return WrapAxis(Context(editor, n).Int("axis", -1), rank) == rank - 1 ? n : -1;
+    }
+    weights = editor.node(n).inputs[0];
+    if (!IsPlain(editor, n, "Reshape") || !SameLast(editor.shape(weights), shape)) return -1;
+    reader = n;
+  }
+  return -1;
+}
+
 // Node `n`, a product of a softmax and values, with all before it that belongs to it.
 std::optional<Node> AsAttention(const GraphEditor& editor, int32_t n, int32_t transpose) {
   const auto weighting = AsMatrixProduct(editor, n);
@@ -194,14 +229,12 @@ std::optional<Node> AsAttention(const GraphEditor& editor, int32_t n, int32_t tr
   if (editor.type(result).dtype != DType::kFloat || editor.type(result).NumElements() == 0) {
     return std::nullopt;
   }
-  const int32_t softmax = editor.ProducerIf(weighting->a, "Softmax");
-  if (softmax < 0 || editor.OnlyConsumer(weighting->a) != n) return std::nullopt;
+  const int32_t softmax = SoftmaxBehind(editor, weighting->a, n);
+  if (softmax < 0) return std::nullopt;
   const Shape& weights = editor.shape(weighting->a);
-  const auto rank = static_cast<int64_t>(weights.size());
-  const bool over_keys = WrapAxis(Context(editor, softmax).Int("axis", -1), rank) == rank - 1;
   const bool same_batch = weights.size() == shape.size() &&
                           std::equal(weights.begin(), weights.end() - 2, shape.begin());
-  if (!over_keys || !same_batch || weights.back() == 0) return std::nullopt;
+  if (!same_batch || weights.back() == 0) return std::nullopt;
 
   const auto scores = ScoresMatcher(editor, weights).Match(editor.node(softmax).inputs[0], softmax);
   if (!scores) return std::nullopt;
@@ -236,10 +269,16 @@ std::optional<Node> AsAttention(const GraphEditor& editor, int32_t n, int32_t tr
   return node;
 }
 
-// Whether there is a kernel for `node`, whose output `result` has the type of.
-bool CanLower(const GraphEditor& editor, Node node, ValueId result) {
+// Whether there is a kernel for `node`, whose output `result` has the type of, that works in less
+// memory than all scores take.
+bool IsWorthwhile(const GraphEditor& editor, Node node, ValueId result) {
   node.outputs = {result};
-  return LowerNode(editor.graph(), node, BuiltinTargets().front()).ok();
+  const NodeContext context(editor.graph(), node);
+  int64_t scores = context.Int("rows", 0) * context.Int("keys", 0);
+  for (int64_t size : context.Ints("batch", {})) scores *= size;
+  const absl::StatusOr<Lowering> lowering =
+      LowerNode(editor.graph(), node, BuiltinTargets().front());
+  return lowering.ok() && lowering->scratch_bytes < scores * static_cast<int64_t>(sizeof(float));
 }
 
 bool FuseAt(GraphEditor& editor, int32_t n) {
@@ -248,7 +287,7 @@ bool FuseAt(GraphEditor& editor, int32_t n) {
     std::optional<Node> node = AsAttention(editor, n, transpose);
     if (!node) return false;
     const ValueId result = editor.node(transpose < 0 ? n : transpose).outputs[0];
-    if (!CanLower(editor, *node, result)) continue;
+    if (!IsWorthwhile(editor, *node, result)) continue;
     editor.Replace(n, *std::move(node));
     if (transpose >= 0) editor.TakeOutput(n, transpose);
     return true;

@@ -78,7 +78,7 @@ TEST(FuseAttention, ScalesAndMasks) {
 }
 
 TEST(FuseAttention, CausalMasksAwayWhatFollows) {
-  for (const int64_t rows : {int64_t{1}, int64_t{3}, int64_t{33}}) {
+  for (const int64_t rows : {int64_t{9}, int64_t{16}, int64_t{33}}) {
     GraphMaker make;
     const ValueId q = make.Input({2, rows, 8});
     const ValueId k = make.Input({2, 8, rows});
@@ -131,6 +131,22 @@ TEST(FuseAttention, TakesQueriesKeysAndValuesFromOneTensor) {
   }
 }
 
+// As Softmax before opset 13 needs it.
+TEST(FuseAttention, LooksThroughFlattenedScoresAndConditionsThatHold) {
+  GraphMaker make;
+  const ValueId q = make.Input({2, 3, 5, 8});
+  const ValueId k = make.Input({2, 3, 8, 7});
+  const ValueId v = make.Input({2, 3, 7, 4});
+  const ValueId masked = make.Op("Add", {make.Op("MatMul", {q, k}), make.Input({2, 1, 1, 7})});
+  const ValueId holds = make.Op("GreaterOrEqual", {make.Scalar(1, {5, 7}), make.Scalar(0)});
+  const ValueId scores = make.Op("Where", {holds, masked, make.Scalar(-10000)});
+  const ValueId flat = make.Op("Reshape", {scores, make.Ints({30, 7})});
+  const ValueId weights = make.Op("Softmax", {flat}, {{"axis", int64_t{1}}});
+  const ValueId again = make.Op("Reshape", {weights, make.Ints({2, 3, 5, 7})});
+  make.Output(make.Op("MatMul", {again, v}));
+  EXPECT_EQ(Optimized(make.graph()).nodes.size(), 1u);
+}
+
 // One head of keys and values for all heads of queries.
 TEST(FuseAttention, SharesKeysAmongHeads) {
   GraphMaker make;
@@ -142,14 +158,22 @@ TEST(FuseAttention, SharesKeysAmongHeads) {
   EXPECT_EQ(Optimized(make.graph()).nodes.size(), 1u);
 }
 
+// One query of one head: a block of it, filled up to a vector, is larger than its scores.
+TEST(FuseAttention, NotWhereAllScoresTakeLessMemory) {
+  GraphMaker make;
+  const ValueId scores = make.Op("MatMul", {make.Input({1, 8}), make.Input({8, 6})});
+  make.Output(make.Op("MatMul", {make.Op("Softmax", {scores}), make.Input({6, 8})}));
+  EXPECT_EQ(Count(Optimized(make.graph()), "Attention"), 0);
+}
+
 TEST(FuseAttention, NotWhereScoresOrWeightsAreReadElsewhere) {
   for (int variant = 0; variant < 3; ++variant) {
     SCOPED_TRACE(variant);
     GraphMaker make;
-    const ValueId q = make.Input({2, 5, 8});
-    const ValueId scores = make.Op("MatMul", {q, make.Input({2, 8, 6})});
+    const ValueId q = make.Input({4, 15, 8});
+    const ValueId scores = make.Op("MatMul", {q, make.Input({4, 8, 16})});
     const ValueId weights = make.Op("Softmax", {scores});
-    make.Output(make.Op("MatMul", {weights, make.Input({2, 6, 8})}));
+    make.Output(make.Op("MatMul", {weights, make.Input({4, 16, 8})}));
     if (variant == 0) make.Output(make.Op("Tanh", {scores}));
     if (variant == 1) make.Output(make.Op("Tanh", {weights}));
     if (variant == 2) make.Output(weights);
@@ -162,15 +186,15 @@ TEST(FuseAttention, NotOverOtherAxesOtherStepsOrOtherTypes) {
     SCOPED_TRACE(variant);
     GraphMaker make;
     const DType dtype = variant == 0 ? DType::kDouble : DType::kFloat;
-    const ValueId q = make.Input({2, 5, 8}, dtype);
-    ValueId scores = make.Op("MatMul", {q, make.Input({2, 8, 6}, dtype)});
+    const ValueId q = make.Input({4, 15, 8}, dtype);
+    ValueId scores = make.Op("MatMul", {q, make.Input({4, 8, 16}, dtype)});
     if (variant == 1) scores = make.Op("Tanh", {scores});
     // A mask that is scaled as well.
     if (variant == 2) {
-      scores = make.Op("Mul", {make.Op("Add", {scores, make.Input({6})}), make.Input({1})});
+      scores = make.Op("Mul", {make.Op("Add", {scores, make.Input({16})}), make.Input({1})});
     }
     const ValueId weights = make.Op("Softmax", {scores}, {{"axis", int64_t{variant == 3 ? 1 : 2}}});
-    make.Output(make.Op("MatMul", {weights, make.Input({2, 6, 8}, dtype)}));
+    make.Output(make.Op("MatMul", {weights, make.Input({4, 16, 8}, dtype)}));
     EXPECT_EQ(Count(Optimized(make.graph()), "Attention"), 0);
   }
 }
