@@ -188,16 +188,16 @@ struct GeluGrad : TakesLanes {
   }
 };
 
-// x; of the tanh approximation.
+// x; of the tanh approximation x s with s = sigmoid(2 root (x + 0.044715 x^3)): the derivative
+// keeps its digits where tanh is near -1.
 struct GeluTanhGrad : TakesLanes {
   template <class T>
   static T Apply(T dy, T x, float, float) {
-    const T root = Splat<T>(0.79788456080286535588);  // sqrt(2 / pi)
+    const T root = Splat<T>(1.5957691216057307117);  // 2 sqrt(2 / pi)
     const T square = x * x;
-    const T tanh = TanhOf(root * (x + Splat<T>(0.044715) * square * x));
+    const T s = SigmoidOf(root * (x + Splat<T>(0.044715) * square * x));
     const T slope = root * (Splat<T>(1) + Splat<T>(3 * 0.044715) * square);
-    const T one = Splat<T>(1);
-    return dy * (Splat<T>(0.5) * ((one + tanh) + x * (one - tanh * tanh) * slope));
+    return dy * (s + x * slope * (s * (Splat<T>(1) - s)));
   }
 };
 
