@@ -92,7 +92,8 @@ class BackwardPlanner {
     entry.planning_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (plan->arena_bytes < entry.plan.arena_bytes ||
-        (plan->arena_bytes == entry.plan.arena_bytes && plan->proven_optimal)) {
+        (plan->arena_bytes == entry.plan.arena_bytes &&
+         plan->lower_bound > entry.plan.lower_bound)) {
       entry.plan = *std::move(plan);
     }
     return absl::OkStatus();

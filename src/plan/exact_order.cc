@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "plan/budget_search.h"
 #include "plan/exact_order_search.h"
 #include "plan/ilp_order.h"
 #include "plan/order_beam.h"
@@ -32,11 +33,32 @@ namespace {
 constexpr int32_t kMaxReducedTasks = 4096;
 constexpr int64_t kFirstNodeLimit = 1000;
 constexpr int32_t kCriticalTasks = 16;
+// The first round of searches that tighten the precedence, and the share of the remaining time that
+// this may take for each budget.
+constexpr int32_t kTightRound = 1;
+constexpr int32_t kPlainRounds = 4;
+constexpr int64_t kTightNodeFactor = 16;
+constexpr int64_t kBoundNodeFactor = 8;
+constexpr double kTightenShare = 0.1;
+constexpr int kBoundRaises = 8;  // in a row
+constexpr int64_t kRaiseFactor = 16;
 // Larger programs are hopeless for CBC; before this round of the exact search, it is not needed.
 constexpr int32_t kMaxIlpTasks = 400;
 constexpr int32_t kIlpRound = 5;
 // Smaller problems are one window.
 constexpr int32_t kMinWindowTasks = 200;
+constexpr int32_t kWindowRound = 3;  // where nodes are limited
+// Of the remaining time.
+constexpr double kFirstWindowShare = 0.1;
+constexpr double kWindowShare = 0.3;
+
+// Divides what is live at any step.
+int64_t CommonUnit(const OrderModel& model) {
+  int64_t unit = model.base_bytes;
+  for (int64_t bytes : model.bytes) unit = std::gcd(unit, bytes);
+  for (int64_t bytes : model.extra_bytes) unit = std::gcd(unit, bytes);
+  return std::max<int64_t>(unit, 1);
+}
 
 class PartSearch {
  public:
@@ -47,6 +69,7 @@ class PartSearch {
         reduced_(ReduceOrder(part_.model, kMaxReducedTasks)),
         forward_(reduced_.model),
         backward_(ReverseOrderModel(reduced_.model)),
+        unit_bytes_(CommonUnit(forward_)),
         random_(options.seed) {}
 
   int64_t peak() const { return peak_; }
@@ -63,10 +86,12 @@ class PartSearch {
     return order;
   }
 
-  void Start() {
+  // `start` is a legal order of the whole model, or empty.
+  void Start(std::span<const int32_t> start) {
     order_ = ProgramOrder(forward_);
     peak_ = OrderPeak(forward_, order_);
     found_by_ = "program order";
+    Offer(Reduced(start), "an order found before");
     RaiseByCuts();
     if (!Open()) return;
     Offer(DepthFirstOrder(forward_), "depth-first order");
@@ -79,20 +104,32 @@ class PartSearch {
     if (Open()) RaiseByCuts();
   }
 
-  // One round; the effort grows from call to call.
-  void Improve(int64_t node_budget) {
+  // One round; the effort grows from call to call. Some part of the model needs `floor_bytes`, so
+  // that smaller peaks of this one are of no use.
+  void Improve(int64_t node_budget, int64_t floor_bytes) {
     const int64_t node_limit = std::min(node_budget, kFirstNodeLimit << (2 * std::min(round_, 20)));
     const bool exact = options_.method == OrderMethod::kExact;
-    if (exact) {
+    const bool tight = exact && round_ >= kTightRound && forward_.task_count <= kMaxReducedTasks;
+    // What the plain searches decide, they decide sooner.
+    const bool plain = !tight || round_ < kPlainRounds;
+    if (exact && plain) {
       Ask(prove_[0], forward_, false, peak_ - 1, node_limit);
       if (Open()) Ask(prove_[1], backward_, true, peak_ - 1, node_limit);
     }
-    if (Open()) Beams(exact);
-    const bool large = forward_.task_count > kMaxReducedTasks || exhausted_ || round_ >= 3;
-    if (Open() && options_.windows && large && forward_.task_count >= kMinWindowTasks) Windows();
-    if (exact && Open() && round_ > 0 && peak_ - lower_bound_ > 1) {
-      Ask(raise_, forward_, false, lower_bound_ + (peak_ - lower_bound_) / 2, node_limit / 2);
+    // Windows are limited by time.
+    const int32_t first_windows = options_.node_limit ? kWindowRound : kTightRound;
+    const bool large =
+        forward_.task_count > kMaxReducedTasks || exhausted_ || round_ >= first_windows;
+    const bool windows = options_.windows && large && forward_.task_count >= kMinWindowTasks;
+    if (plain && Open()) Beams(exact);
+    if (tight) {
+      // A better order first: the budgets to ask for depend on it.
+      if (windows && Open()) Windows(kFirstWindowShare);
+      if (Open()) {
+        AskTight(node_budget, std::min(node_budget, kTightNodeFactor * node_limit), floor_bytes);
+      }
     }
+    if (windows && Open()) Windows(kWindowShare);
     if (Open() && !asked_ilp_ && forward_.task_count <= kMaxIlpTasks &&
         (options_.method == OrderMethod::kIlp ? exhausted_ : exact && round_ == kIlpRound)) {
       asked_ilp_ = true;
@@ -106,6 +143,29 @@ class PartSearch {
     return [this] { return deadline_.expired(); };
   }
   bool Open() const { return !closed() && !deadline_.expired(); }
+
+  // The order of the reduced tasks in which their first members come in an order of the whole
+  // model; empty where that is not legal.
+  std::vector<int32_t> Reduced(std::span<const int32_t> order) const {
+    std::vector<int64_t> step(order.size(), 0);
+    for (size_t i = 0; i < order.size(); ++i) step[order[i]] = static_cast<int64_t>(i);
+    std::vector<int32_t> result;
+    if (order.empty()) return result;
+    const auto first_step = [&](int32_t task) {
+      return step[part_.task_of[reduced_.tasks_of[task].front()]];
+    };
+    for (int32_t t = 0; t < forward_.task_count; ++t) result.push_back(t);
+    std::sort(result.begin(), result.end(),
+              [&](int32_t a, int32_t b) { return first_step(a) < first_step(b); });
+    std::vector<uint8_t> done(result.size(), 0);
+    for (int32_t task : result) {
+      for (int32_t pred : forward_.predecessors[task]) {
+        if (!done[pred]) return {};
+      }
+      done[task] = 1;
+    }
+    return result;
+  }
 
   // Large graphs leave time for other things.
   void RaiseByCuts() {
@@ -128,6 +188,8 @@ class PartSearch {
   }
 
   void Raise(int64_t bound, const std::string& name) {
+    // Peaks are sums of sizes.
+    bound += (unit_bytes_ - bound % unit_bytes_) % unit_bytes_;
     MEMPLAN_CHECK_MSG(bound <= peak_, absl::StrCat(name, ": bound ", bound, ", peak ", peak_));
     if (bound <= lower_bound_) return;
     lower_bound_ = bound;
@@ -176,8 +238,53 @@ class PartSearch {
     }
   }
 
-  void Windows() {
-    const Deadline deadline(0.3 * deadline_.remaining_seconds(), options_.cancel);
+  // The budgets between the bound and the best order, until none of them gets an answer.
+  void AskTight(int64_t node_budget, int64_t node_limit, int64_t floor_bytes) {
+    const auto least = [&] { return std::max(lower_bound_, floor_bytes); };
+    const int64_t nodes_before = nodes_;
+    const auto open = [&] {
+      return peak_ > least() && nodes_ - nodes_before < node_budget && Open();
+    };
+    for (bool answered = true; answered && open();) {
+      // The bound itself is worth most, and near it most is implied: more effort. Further and
+      // further away while that is infeasible; a later round goes on where this one stopped.
+      for (int i = 0; answered && i < kBoundRaises && open(); ++i) {
+        const int64_t peak = peak_;
+        answered = AskTightAt(tight_[0], std::min(least() + above_bytes_, peak_ - 1),
+                              std::min(node_budget, kBoundNodeFactor * node_limit));
+        if (!answered) break;
+        above_bytes_ = peak_ < peak ? 0 : std::max(unit_bytes_, kRaiseFactor * above_bytes_);
+      }
+      if (open()) answered = AskTightAt(tight_[1], peak_ - 1, node_limit);
+      if (open() && peak_ - least() > 2) {
+        const int64_t middle = least() + (peak_ - least()) / 2;
+        answered = AskTightAt(tight_[2], middle, node_limit) || answered;
+      }
+    }
+  }
+
+  // Whether the budget is known to be feasible or not.
+  bool AskTightAt(std::unique_ptr<BudgetSearch>& search, int64_t budget, int64_t node_limit) {
+    int64_t before = search == nullptr ? 0 : search->nodes();
+    if (search == nullptr || search->budget_bytes() != budget) {
+      before = 0;
+      const double until =
+          deadline_.elapsed_seconds() + kTightenShare * deadline_.remaining_seconds();
+      search = std::make_unique<BudgetSearch>(
+          forward_, budget, options_.table_bytes / 4,
+          [&] { return deadline_.expired() || deadline_.elapsed_seconds() > until; }, Stop());
+    }
+    const OrderVerdict verdict = search->Continue(node_limit);
+    nodes_ += search->nodes() - before;
+    if (verdict == OrderVerdict::kFound) Offer(search->order(), "search with implied precedence");
+    if (verdict == OrderVerdict::kInfeasible) {
+      Raise(std::min(peak_, search->lowest_rejected()), "search with implied precedence");
+    }
+    return verdict != OrderVerdict::kStopped;
+  }
+
+  void Windows(double share) {
+    const Deadline deadline(share * deadline_.remaining_seconds(), options_.cancel);
     WindowOptions options{.bound_bytes = lower_bound_};
     options.node_limit <<= std::min(round_, 8);
     Offer(ImproveWindows(forward_, order_, options, deadline, random_), "window by window");
@@ -214,14 +321,16 @@ class PartSearch {
   ReducedOrder reduced_;
   const OrderModel& forward_;
   OrderModel backward_;
+  int64_t unit_bytes_;
   std::mt19937_64 random_;
   std::array<std::unique_ptr<OrderSearch>, 2> prove_;
-  std::unique_ptr<OrderSearch> raise_;
+  std::array<std::unique_ptr<BudgetSearch>, 3> tight_;  // at the bound, below the best, between
   std::vector<int32_t> order_;
   int64_t peak_ = 0;
   int64_t lower_bound_ = 0;
   std::string found_by_, bound_by_;
   int64_t nodes_ = 0;
+  int64_t above_bytes_ = 0;  // how far above the bound to ask next
   int32_t round_ = 0;
   int32_t last_width_ = 0;
   bool exhausted_ = false;
@@ -303,7 +412,11 @@ OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions&
     result.lower_bound = std::max(
         {result.lower_bound, FirstStepBound(model), FirstStepBound(ReverseOrderModel(model))});
   }
-  for (auto& search : parts.searches) search->Start();
+  if (options.lower_bound > result.lower_bound) {
+    result.lower_bound = options.lower_bound;
+    result.bound_by = "known before";
+  }
+  for (auto& search : parts.searches) search->Start(options.start);
   int64_t nodes = 0;
   while (true) {
     PartSearch* worst = nullptr;
@@ -328,7 +441,7 @@ OrderSearchResult SearchOrder(const OrderModel& model, const OrderSearchOptions&
         deadline.expired() || nodes_left <= 0) {
       break;
     }
-    worst->Improve(nodes_left);
+    worst->Improve(nodes_left, result.lower_bound);
   }
   result.nodes = nodes;
   for (int32_t item : parts.sequence) {

@@ -23,6 +23,9 @@ struct OrderSearchOptions {
   OrderMethod method = OrderMethod::kExact;
   // Of all searches together; nullopt: only the time limits them.
   std::optional<int64_t> node_limit = std::nullopt;
+  // A legal order to start from, and a bound that is known to hold. May be empty and 0.
+  std::vector<int32_t> start = {};
+  int64_t lower_bound = 0;
   // For the table of failed states.
   int64_t table_bytes = int64_t{512} << 20;
   uint64_t seed = 1;

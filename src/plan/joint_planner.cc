@@ -14,6 +14,7 @@
 #include "plan/liveness.h"
 #include "plan/order_beam.h"
 #include "plan/order_heuristics.h"
+#include "plan/order_lns.h"
 #include "plan/order_model.h"
 #include "plan/order_walk.h"
 #include "plan/packer.h"
@@ -44,6 +45,8 @@ constexpr int32_t kMaxSearchTasks = 4096;
 constexpr int64_t kSearchTableBytes = int64_t{16} << 20;
 constexpr int64_t kSearchNodes = 2000;
 constexpr int32_t kMaxMoves = 300;
+constexpr int64_t kLowerNodes = 500;
+constexpr double kLowerShare = 0.2;
 constexpr double kProgressSeconds = 0.25;
 
 // The alignment that all storages and scratches of the problem share.
@@ -92,6 +95,7 @@ class JointSearch {
     RETURN_IF_ERROR(SearchOrders());
     if (!Done() && method_ != OrderMethod::kHeuristic) {
       RETURN_IF_ERROR(EnumerateOrders());
+      RETURN_IF_ERROR(TryLowerOrders());
       RETURN_IF_ERROR(TryPlainOrders());
       // A few other orders cost less than a long search for offsets, which costs less than many.
       RETURN_IF_ERROR(TryOtherOrders(kFewOrders, kShort));
@@ -130,6 +134,8 @@ class JointSearch {
 
   absl::Status SearchAndPack(const OrderModel& model, int64_t slack, double share) {
     OrderSearchOptions options;
+    options.start = tight_order_;
+    options.lower_bound = slack == 0 ? lower_bound_ : 0;
     options.node_limit = budget_.node_limit;
     options.seed = budget_.seed;
     options.method = method_;
@@ -211,6 +217,24 @@ class JointSearch {
         });
     RETURN_IF_ERROR(status);
     if (all && exact) Raise(best_->arena_bytes, "all orders packed");
+    return absl::OkStatus();
+  }
+
+  // The best order, with the live bytes lowered wherever that is easy.
+  absl::Status TryLowerOrders() {
+    const OrderModel model = MakeOrderModel(problem_);
+    const Deadline deadline(kLowerShare * deadline_.remaining_seconds(), budget_.cancel);
+    std::vector<int32_t> order = tight_order_;
+    for (int32_t tasks : {40, 80, 160, 320}) {
+      if (Done() || deadline.expired()) break;
+      order = LowerEverywhere(model, order, {.node_limit = kLowerNodes, .first_tasks = tasks},
+                              deadline);
+      const int64_t before = best_->arena_bytes;
+      RETURN_IF_ERROR(PackOrder(problem_, order, kShort));
+      if (best_->arena_bytes >= before) continue;
+      tight_order_ = order;
+      order_method_ = "the same, lower away from the peak";
+    }
     return absl::OkStatus();
   }
 

@@ -70,6 +70,20 @@ int64_t MinCut::Augment() {
 
 int64_t MinCut::Solve(int64_t enough) {
   residual_ = capacity_;
+  return Flow(enough);
+}
+
+int64_t MinCut::SolveWithout(std::span<const int32_t> arcs, int64_t enough) {
+  residual_.insert(residual_.end(), capacity_.begin() + static_cast<int64_t>(residual_.size()),
+                   capacity_.end());
+  saved_residual_ = residual_;
+  for (int32_t arc : arcs) residual_[2 * arc] = kInfinite;
+  const int64_t more = Flow(enough);
+  residual_.swap(saved_residual_);
+  return more;
+}
+
+int64_t MinCut::Flow(int64_t enough) {
   int64_t total = 0;
   while (BuildLevels()) {
     cursor_ = head_;

@@ -69,4 +69,17 @@ std::vector<int32_t> ImproveWindows(const OrderModel& model, std::vector<int32_t
   return order;
 }
 
+std::vector<int32_t> LowerEverywhere(const OrderModel& model, std::vector<int32_t> order,
+                                     const WindowOptions& options, const Deadline& deadline) {
+  const auto steps = static_cast<int32_t>(order.size());
+  const int32_t size = std::min(steps, options.first_tasks);
+  for (int32_t begin = 0; !deadline.expired(); begin += std::max(1, size / 2)) {
+    const int32_t end = std::min(begin + size, steps);
+    const WindowResult result = OrderWindow(model, order, begin, end, options, deadline);
+    std::copy(result.tasks.begin(), result.tasks.end(), order.begin() + begin);
+    if (end == steps) break;
+  }
+  return order;
+}
+
 }  // namespace onnx_memplan

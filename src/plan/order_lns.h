@@ -30,6 +30,12 @@ std::vector<int32_t> ImproveWindows(const OrderModel& model, std::vector<int32_t
                                     const WindowOptions& options, const Deadline& deadline,
                                     std::mt19937_64& random);
 
+// Orders one window of `options.first_tasks` tasks after the other again, from start to end, each
+// for its own least peak. What lies far below the peak of the whole does not raise it, but leaves
+// more room to place offsets.
+std::vector<int32_t> LowerEverywhere(const OrderModel& model, std::vector<int32_t> order,
+                                     const WindowOptions& options, const Deadline& deadline);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PLAN_ORDER_LNS_H_

@@ -1,6 +1,7 @@
 #include "plan/task_reach.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace onnx_memplan {
@@ -32,6 +33,39 @@ TaskReach::TaskReach(int32_t task_count, const TaskLists& predecessors, const Ta
   for (auto task = topological_.rbegin(); task != topological_.rend(); ++task) {
     for (int32_t next : successors[*task]) add(descendants_, *task, next);
   }
+}
+
+int64_t TaskReach::Add(int32_t before, int32_t after, const std::function<void(int32_t)>& changed) {
+  const auto row = [this](std::vector<uint64_t>& bits, int32_t task) {
+    return bits.data() + static_cast<size_t>(task) * words_;
+  };
+  const auto with = [](std::span<const uint64_t> bits, int32_t task) {
+    std::vector<uint64_t> all(bits.begin(), bits.end());
+    all[task / 64] |= uint64_t{1} << (task % 64);
+    return all;
+  };
+  const std::vector<uint64_t> earlier = with(Ancestors(before), before);
+  const std::vector<uint64_t> later = with(Descendants(after), after);
+  int64_t pairs = 0;
+  // `more` becomes part of the rows of all of `tasks`.
+  const auto merge = [&](std::vector<uint64_t>& bits, const std::vector<uint64_t>& tasks,
+                         const std::vector<uint64_t>& more) {
+    for (int32_t task = 0; task < static_cast<int32_t>(topological_.size()); ++task) {
+      if ((tasks[task / 64] >> (task % 64) & 1) == 0) continue;
+      uint64_t* mine = row(bits, task);
+      int64_t grown = 0;
+      for (size_t w = 0; w < words_; ++w) {
+        grown += std::popcount(more[w] & ~mine[w]);
+        mine[w] |= more[w];
+      }
+      if (grown > 0) changed(task);
+      pairs += grown;
+    }
+  };
+  merge(descendants_, earlier, later);
+  pairs = 0;  // each is in both tables
+  merge(ancestors_, later, earlier);
+  return pairs;
 }
 
 TaskLists ReducedPredecessors(int32_t task_count, const TaskLists& predecessors,

@@ -3,6 +3,7 @@
 #define ONNX_MEMPLAN_PLAN_TASK_REACH_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,10 @@ class TaskReach {
   }
   std::span<const uint64_t> Ancestors(int32_t task) const { return Row(ancestors_, task); }
   std::span<const uint64_t> Descendants(int32_t task) const { return Row(descendants_, task); }
-  // Tasks in a topological order.
+  // From now on `before` runs before `after`, which must not be before it. Calls `changed` for each
+  // task whose ancestors or descendants grow; returns how many pairs get an order.
+  int64_t Add(int32_t before, int32_t after, const std::function<void(int32_t)>& changed);
+  // Tasks in a topological order of the first precedence.
   std::span<const int32_t> topological() const { return topological_; }
   size_t words() const { return words_; }
 
