@@ -269,6 +269,10 @@ TEST_P(WinogradChoiceTest, LargeImagesGetTilesOfFour) {
   }
 }
 
+TEST_P(WinogradChoiceTest, SmallLayersToo) {
+  EXPECT_TRUE(ChooseWinograd(target_, Square(16, 16, 12), int64_t{1} << 18).has_value());
+}
+
 TEST_P(WinogradChoiceTest, ManyWeightsAndFewPixelsGetTilesOfTwo) {
   const auto variant = ChooseWinograd(target_, Square(512, 512, 7), kPlenty);
   ASSERT_TRUE(variant.has_value());
