@@ -2,6 +2,7 @@
 #ifndef ONNX_MEMPLAN_TESTS_OPS_CASES_BLOCKED_H_
 #define ONNX_MEMPLAN_TESTS_OPS_CASES_BLOCKED_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/cases.h"
@@ -35,6 +36,15 @@ inline std::vector<OpCase> BlockedCases() {
     }
     return Floats({1, 1, 1, static_cast<int64_t>(pixels.size()), 8}, values);
   };
+  // Ones, summed over 16 channels and the taps that are inside of the image.
+  std::vector<float> tap_counts;
+  for (int i = 0; i < 12 * 12; ++i) {
+    const int high = i / 12 % 11 == 0 ? 2 : 3;
+    const int wide = i % 12 % 11 == 0 ? 2 : 3;
+    tap_counts.insert(tap_counts.end(), 8, static_cast<float>(16 * high * wide));
+  }
+  tap_counts.resize(2 * tap_counts.size());
+  std::copy_n(tap_counts.begin(), tap_counts.size() / 2, tap_counts.begin() + 12 * 12 * 8);
   return {
       {"BlockChannels", {image}, {blocks}, {}, domain},
       {"UnblockChannels", {blocks}, {image}, {{"channels", int64_t{10}}}, domain},
@@ -63,6 +73,14 @@ inline std::vector<OpCase> BlockedCases() {
        {blocks},
        {{"group", int64_t{10}}},
        domain},
+      // With room for Winograd.
+      {"BlockedConv",
+       {Floats({1, 2, 12, 12, 8}, std::vector<float>(2 * 12 * 12 * 8, 1.0F)),
+        Floats({16, 16, 3, 3}, std::vector<float>(16 * 16 * 9, 1.0F))},
+       {Floats({1, 2, 12, 12, 8}, tap_counts)},
+       {{"pads", IntList{1, 1, 1, 1}}, {"scratch_room_bytes", int64_t{1} << 18}},
+       domain,
+       1e-5},
       {"BlockedConvPool",
        {Floats({1, 1, 1, 3}, {1, 3, 2}), Floats({1, 1, 1, 1}, {2}), Floats({1}, {1})},
        {first_lane({7, 7})},
