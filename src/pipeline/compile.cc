@@ -21,6 +21,7 @@ namespace onnx_memplan {
 
 struct CompiledModel::Impl {
   ModelInfo info;
+  PassOptions passes;
   std::string planner;
   std::vector<Entry> entries;
 
@@ -108,8 +109,7 @@ ReportEntry ReportEntryOf(const Entry& entry) {
           .plan = &entry.plan,
           .planning_seconds = std::nullopt,
           .savings = SavingsOf(entry),
-          .plain_arena_bytes = entry.plain_graph ? std::optional(entry.plain_arena_bytes)
-                                                 : std::nullopt};
+          .plain_arena_bytes = entry.plain_arena_bytes};
 }
 
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {
@@ -206,8 +206,13 @@ absl::StatusOr<std::vector<EmittedFile>> CompiledModel::Emit(EmitOptions options
 }
 
 absl::StatusOr<std::string> CompiledModel::ExportOnnx() const {
-  const std::optional<Graph>& plain = impl_->main().plain_graph;
-  return onnx_memplan::ExportOnnx(plain ? *plain : graph());
+  const Entry& entry = impl_->main();
+  if (!entry.source) return onnx_memplan::ExportOnnx(entry.program.graph);
+  PassOptions passes = impl_->passes;
+  passes.off.emplace_back("fuse-attention");
+  Graph standard = *entry.source;
+  RETURN_IF_ERROR(OptimizeGraph(passes, standard).status());
+  return onnx_memplan::ExportOnnx(standard);
 }
 
 absl::StatusOr<std::vector<Tensor>> CompiledModel::Run(std::span<const Tensor> inputs) const {
@@ -248,6 +253,7 @@ absl::StatusOr<std::vector<Tensor>> CompiledModel::RunEntry(std::string_view nam
 absl::StatusOr<CompiledModel> CompileGraph(LoadedModel model, const CompileOptions& options) {
   auto impl = std::make_shared<CompiledModel::Impl>();
   impl->info = model.info;
+  impl->passes = options.passes;
   impl->planner = options.planner;
   ASSIGN_OR_RETURN(Target target, ResolveTarget(options.target));
   target.optimize = options.optimize;

@@ -24,9 +24,10 @@ struct Entry {
   std::vector<std::string> gradient_of;
   // What is computed again in the backward pass.
   RecomputeResult recomputed;
-  // Where images are kept in blocks of channels: the graph and the arena without that.
-  std::optional<Graph> plain_graph;
-  int64_t plain_arena_bytes = 0;
+  // Where images are kept in blocks of channels: the arena without that.
+  std::optional<int64_t> plain_arena_bytes;
+  // The graph before all passes, if they made operators of it that are not ONNX's.
+  std::optional<Graph> source;
 };
 
 // `recompute_late`: see BuildOptions.

@@ -7,7 +7,6 @@
 #include "kernels/blocked.h"
 #include "ops/op_def.h"
 #include "ops/scratch_room.h"
-#include "ops/op_def.h"
 #include "pipeline/entry.h"
 #include "pipeline/scratch_rooms.h"
 #include "support/status_macros.h"
@@ -63,10 +62,14 @@ absl::Status UseRoom(const Target& target, const Planner& planner, const Compile
   return absl::OkStatus();
 }
 
-}  // namespace
+// ONNX knows operators of ours as little as other tools do.
+bool HasOwnOperators(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.domain == kMemplan; });
+}
 
-absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, const Planner& planner,
-                                         const CompileOptions& options) {
+absl::StatusOr<Entry> ChooseLayout(Graph graph, const Target& target, const Planner& planner,
+                                   const CompileOptions& options) {
   if (target.vector_floats < kernels::kChannelBlock) {
     return MakeEntry("run", std::move(graph), target, planner, options);
   }
@@ -93,8 +96,17 @@ absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, cons
   }
   blocked.planning_seconds += plain.planning_seconds;
   blocked.plain_arena_bytes = plain.plan.arena_bytes;
-  blocked.plain_graph = std::move(plain.program.graph);
   return blocked;
+}
+
+}  // namespace
+
+absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, const Planner& planner,
+                                         const CompileOptions& options) {
+  Graph source = graph;
+  ASSIGN_OR_RETURN(Entry entry, ChooseLayout(std::move(graph), target, planner, options));
+  if (HasOwnOperators(entry.program.graph)) entry.source = std::move(source);
+  return entry;
 }
 
 }  // namespace onnx_memplan

@@ -57,5 +57,19 @@ TEST_P(LayoutChoiceTest, OutputsMatchTheReferenceWhateverCounts) {
   }
 }
 
+TEST_P(LayoutChoiceTest, ExportedModelsHaveOperatorsOfOnnxOnly) {
+  for (const std::string name : {"resnet8", "tiny_transformer"}) {
+    CompileOptions options;
+    options.target = GetParam();
+    const auto model = CompileModel(
+        std::string(ONNX_MEMPLAN_SOURCE_DIR) + "/models/" + name + "/model.onnx", options);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto bytes = model->ExportOnnx();
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(bytes->find("onnx_memplan.") + bytes->find("Blocked"), 2 * std::string::npos);
+    EXPECT_EQ(bytes->find("Attention"), std::string::npos) << name;
+  }
+}
+
 }  // namespace
 }  // namespace onnx_memplan
