@@ -28,6 +28,8 @@ std::optional<BlockedPlan> PlanConv(const GraphEditor& editor, int32_t n) {
   const ValueId output = node.outputs[0];
   if (!IsLargeImage(editor, node.inputs[0]) || !IsLargeImage(editor, output)) return std::nullopt;
   if (editor.constant(node.inputs[1]) == nullptr) return std::nullopt;
+  const bool has_bias = Context(editor, n).HasInput(2);
+  if (has_bias && editor.constant(node.inputs[2]) == nullptr) return std::nullopt;
   const Shape& weights = editor.shape(node.inputs[1]);
   const int64_t group = Context(editor, n).Int("group", 1);
   if (group != 1 && (weights[1] != 1 || weights[0] != group)) return std::nullopt;

@@ -35,8 +35,8 @@ absl::StatusOr<int64_t> FuseAttention(GraphEditor& editor);
 // channels, into it: the convolution's result then never exists as a whole.
 absl::StatusOr<int64_t> FusePool(GraphEditor& editor);
 
-// The same for a depthwise convolution, as long as that makes the step of the graph that touches most
-// bytes smaller.
+// The same for a depthwise convolution, as long as that makes the step of the graph that touches
+// most bytes smaller.
 absl::StatusOr<int64_t> FuseDepthwise(GraphEditor& editor);
 
 }  // namespace onnx_memplan
