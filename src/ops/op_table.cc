@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <tuple>
+#include <vector>
 
 #include "ops/families.h"
 #include "ops/op_def.h"
@@ -12,8 +12,8 @@ bool Before(const OpDef* a, const OpDef* b) {
   return std::tie(a->domain, a->type) < std::tie(b->domain, b->type);
 }
 
-auto SortedTable() {
-  std::array table = {
+std::vector<const OpDef*> SortedTable() {
+  std::vector<const OpDef*> table = {
 #define ONNX_MEMPLAN_OP(name) &name,
 #include "ops/op_list.inc"
 #undef ONNX_MEMPLAN_OP
