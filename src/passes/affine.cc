@@ -15,12 +15,11 @@ bool Affine::shifts() const {
   return std::any_of(shift.begin(), shift.end(), [](double value) { return value != 0; });
 }
 
-namespace {
-
-std::optional<Affine> FromBatchNormalization(const GraphEditor& editor, int32_t n) {
+std::optional<Affine> AsBatchNormalization(const GraphEditor& editor, int32_t n) {
   const NodeContext context = Context(editor, n);
-  if (context.num_inputs() != 5 || context.num_outputs() != 1 ||
-      context.Int("training_mode", 0) != 0 || context.InputType(0).rank() < 2) {
+  if (!context.node().Is("BatchNormalization") || context.num_inputs() != 5 ||
+      context.num_outputs() != 1 || context.Int("training_mode", 0) != 0 ||
+      context.InputType(0).rank() < 2) {
     return std::nullopt;
   }
   std::vector<std::vector<double>> parameters;
@@ -40,6 +39,8 @@ std::optional<Affine> FromBatchNormalization(const GraphEditor& editor, int32_t 
   }
   return affine;
 }
+
+namespace {
 
 // The only dimension of the constant, aligned to `full` at the right, that has more than one
 // element; -1: none; -2: several.
@@ -98,13 +99,10 @@ std::optional<Affine> FromArithmetic(const GraphEditor& editor, int32_t n) {
 std::optional<Affine> FromDepthwise(const GraphEditor& editor, int32_t n) {
   const NodeContext context = Context(editor, n);
   const Tensor* weights = context.InputConstant(1);
-  const auto all = [](const std::vector<int64_t>& values, int64_t wanted) {
-    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
-  };
   if (weights == nullptr || context.InputType(0) != context.OutputType(0) ||
       weights->NumElements() != context.InputShape(0)[1] ||
-      context.Int("group", 1) != context.InputShape(0)[1] || !all(context.Ints("strides", {}), 1) ||
-      !all(context.Ints("pads", {}), 0)) {
+      context.Int("group", 1) != context.InputShape(0)[1] ||
+      !AllAre(context.Ints("strides", {}), 1) || !AllAre(context.Ints("pads", {}), 0)) {
     return std::nullopt;
   }
   Affine affine = {.input = context.node().inputs[0], .axis = 1, .scale = {}, .shift = {}};
@@ -125,7 +123,7 @@ std::optional<Affine> FromDepthwise(const GraphEditor& editor, int32_t n) {
 std::optional<Affine> AsAffine(const GraphEditor& editor, int32_t n) {
   if (n < 0 || !editor.alive(n) || !editor.node(n).epilogue.empty()) return std::nullopt;
   const Node& node = editor.node(n);
-  if (node.Is("BatchNormalization")) return FromBatchNormalization(editor, n);
+  if (node.Is("BatchNormalization")) return AsBatchNormalization(editor, n);
   if (node.Is("Conv")) return FromDepthwise(editor, n);
   const DType dtype = node.outputs.empty() || node.outputs[0] == kNoValue
                           ? DType::kBool

@@ -29,6 +29,9 @@ struct Affine {
 // with a constant of floating point, without epilogue, and keeps its operand's type.
 std::optional<Affine> AsAffine(const GraphEditor& editor, int32_t n);
 
+// The same for BatchNormalization alone, before its epilogue if it has one. Along axis 1.
+std::optional<Affine> AsBatchNormalization(const GraphEditor& editor, int32_t n);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PASSES_AFFINE_H_

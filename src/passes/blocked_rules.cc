@@ -1,7 +1,6 @@
 #include "passes/blocked_rules.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -25,6 +24,7 @@ constexpr int64_t kFewChannels = 4;
 
 std::optional<BlockedPlan> PlanConv(const GraphEditor& editor, int32_t n) {
   const Node& node = editor.node(n);
+  if (!node.Is("Conv")) return std::nullopt;
   const ValueId output = node.outputs[0];
   if (!IsLargeImage(editor, node.inputs[0]) || !IsLargeImage(editor, output)) return std::nullopt;
   if (editor.constant(node.inputs[1]) == nullptr) return std::nullopt;
@@ -44,25 +44,26 @@ std::optional<BlockedPlan> PlanConv(const GraphEditor& editor, int32_t n) {
   return plan;
 }
 
-absl::StatusOr<std::vector<ValueId>> EmitConv(GraphEditor& editor, int32_t n, Node node) {
-  node.op_type = "BlockedConv";
-  node.domain = kMemplan;
+// Adds `node` under the name of the output of node `n`.
+absl::StatusOr<std::vector<ValueId>> EmitSame(GraphEditor& editor, int32_t n, Node node) {
   ASSIGN_OR_RETURN(const ValueId y,
                    editor.Emit(n, std::move(node), editor.value(editor.node(n).outputs[0]).name));
   return std::vector<ValueId>{y};
+}
+
+absl::StatusOr<std::vector<ValueId>> EmitConv(GraphEditor& editor, int32_t n, Node node) {
+  node.op_type = "BlockedConv";
+  node.domain = kMemplan;
+  return EmitSame(editor, n, std::move(node));
 }
 
 // ---- BatchNormalization: a depthwise convolution of one tap
 
 std::optional<BlockedPlan> PlanAffine(const GraphEditor& editor, int32_t n) {
   const Node& node = editor.node(n);
-  if (!node.Is("BatchNormalization") || node.epilogue.has_residual) return std::nullopt;
-  if (node.outputs.size() != 1 || !IsLargeImage(editor, node.inputs[0])) return std::nullopt;
-  if (!FillsBlocks(editor, node.inputs[0])) return std::nullopt;
-  // In training mode the statistics are those of the batch.
-  if (Context(editor, n).Int("training_mode", 0) != 0) return std::nullopt;
-  for (size_t i = 1; i < node.inputs.size(); ++i) {
-    if (editor.constant(node.inputs[i]) == nullptr) return std::nullopt;
+  if (node.epilogue.has_residual || !AsBatchNormalization(editor, n)) return std::nullopt;
+  if (!IsLargeImage(editor, node.inputs[0]) || !FillsBlocks(editor, node.inputs[0])) {
+    return std::nullopt;
   }
   BlockedPlan plan;
   plan.operands.assign(node.inputs.size(), BlockedOperand::kAsIs);
@@ -70,32 +71,20 @@ std::optional<BlockedPlan> PlanAffine(const GraphEditor& editor, int32_t n) {
   return plan;
 }
 
-// y = x * scale + shift with scale = gamma / sqrt(variance + epsilon), in double.
 absl::StatusOr<std::vector<ValueId>> EmitAffine(GraphEditor& editor, int32_t n, Node node) {
-  const auto doubles = [&](size_t i) { return *ToDoubles(*editor.constant(node.inputs[i])); };
-  const std::vector<double> gamma = doubles(1);
-  const std::vector<double> beta = doubles(2);
-  const std::vector<double> mean = doubles(3);
-  const std::vector<double> variance = doubles(4);
-  const auto epsilon = static_cast<double>(Context(editor, n).Float("epsilon", 1e-5F));
-  std::vector<double> scale(gamma.size());
-  std::vector<double> shift(gamma.size());
-  for (size_t c = 0; c < gamma.size(); ++c) {
-    scale[c] = gamma[c] / std::sqrt(variance[c] + epsilon);
-    shift[c] = beta[c] - mean[c] * scale[c];
-  }
+  const std::optional<Affine> affine = AsBatchNormalization(editor, n);
+  MEMPLAN_CHECK(affine.has_value());
   const std::string base = editor.value(editor.node(n).outputs[0]).name;
-  const auto channels = static_cast<int64_t>(scale.size());
-  const ValueId weights =
-      editor.AddConstant(base + "_scale", FromDoubles(DType::kFloat, {channels, 1, 1, 1}, scale));
+  const auto channels = static_cast<int64_t>(affine->scale.size());
+  const ValueId weights = editor.AddConstant(
+      base + "_scale", FromDoubles(DType::kFloat, {channels, 1, 1, 1}, affine->scale));
   const ValueId bias =
-      editor.AddConstant(base + "_shift", FromDoubles(DType::kFloat, {channels}, shift));
+      editor.AddConstant(base + "_shift", FromDoubles(DType::kFloat, {channels}, affine->shift));
   Node conv = MakeNode("BlockedConv", node.name, {node.inputs[0], weights, bias});
   conv.domain = kMemplan;
   conv.attributes["group"] = channels;
   conv.epilogue = node.epilogue;
-  ASSIGN_OR_RETURN(const ValueId y, editor.Emit(n, std::move(conv), base));
-  return std::vector<ValueId>{y};
+  return EmitSame(editor, n, std::move(conv));
 }
 
 // ---- Elementwise
@@ -148,12 +137,6 @@ std::optional<BlockedPlan> PlanElementwise(const GraphEditor& editor, int32_t n)
   return plan;
 }
 
-absl::StatusOr<std::vector<ValueId>> EmitSame(GraphEditor& editor, int32_t n, Node node) {
-  ASSIGN_OR_RETURN(const ValueId y,
-                   editor.Emit(n, std::move(node), editor.value(editor.node(n).outputs[0]).name));
-  return std::vector<ValueId>{y};
-}
-
 // ---- Pools
 
 std::optional<BlockedPlan> PlanPool(const GraphEditor& editor, int32_t n) {
@@ -161,7 +144,6 @@ std::optional<BlockedPlan> PlanPool(const GraphEditor& editor, int32_t n) {
   const bool global = node.Is("GlobalAveragePool") || node.Is("GlobalMaxPool");
   if (!global && !node.Is("MaxPool") && !node.Is("AveragePool")) return std::nullopt;
   if (node.outputs.size() != 1 || !IsLargeImage(editor, node.inputs[0])) return std::nullopt;
-  Node blocked = node;
   if (FindOp("Blocked" + node.op_type, kMemplan) == nullptr) return std::nullopt;
   BlockedPlan plan;
   plan.operands = {BlockedOperand::kImage};
@@ -206,7 +188,7 @@ std::optional<BlockedPlan> PlanSplit(const GraphEditor& editor, int32_t n) {
   return plan;
 }
 
-absl::StatusOr<std::vector<ValueId>> EmitSplit(GraphEditor& editor, int32_t n, const Node& node) {
+absl::StatusOr<std::vector<ValueId>> EmitSplit(GraphEditor& editor, int32_t n, Node node) {
   std::vector<ValueId> parts;
   int64_t begin = 0;
   for (const ValueId old : editor.node(n).outputs) {
@@ -227,28 +209,10 @@ absl::StatusOr<std::vector<ValueId>> EmitSplit(GraphEditor& editor, int32_t n, c
 
 // ---- The table
 
-std::optional<BlockedPlan> PlanPlainConv(const GraphEditor& editor, int32_t n) {
-  return editor.node(n).Is("Conv") ? PlanConv(editor, n) : std::nullopt;
-}
-
-absl::StatusOr<std::vector<ValueId>> EmitSplitOf(GraphEditor& editor, int32_t n, Node node) {
-  return EmitSplit(editor, n, node);
-}
-
 constexpr BlockedRule kRules[] = {
-    {PlanPlainConv, EmitConv}, {PlanAffine, EmitAffine}, {PlanElementwise, EmitSame},
-    {PlanPool, EmitPool},      {PlanConcat, EmitConcat}, {PlanSplit, EmitSplitOf},
+    {PlanConv, EmitConv}, {PlanAffine, EmitAffine}, {PlanElementwise, EmitSame},
+    {PlanPool, EmitPool}, {PlanConcat, EmitConcat}, {PlanSplit, EmitSplit},
 };
-
-// The rule for node `n`; nullptr: there is none.
-const BlockedRule* FindRule(const GraphEditor& editor, int32_t n) {
-  for (const auto rules : {std::span<const BlockedRule>(kRules), BlockedMovementRules()}) {
-    for (const BlockedRule& rule : rules) {
-      if (rule.plan(editor, n)) return &rule;
-    }
-  }
-  return nullptr;
-}
 
 // The constant [1, channels, 1, 1] (or fewer axes) as [1, channels / 8, 1, 1, 8]. The lanes behind
 // the last channel become 1, by which one may also divide.
@@ -271,15 +235,20 @@ ValueId PixelConstant(GraphEditor& editor, ValueId v) {
 }  // namespace
 
 std::optional<BlockedPlan> PlanBlocked(const GraphEditor& editor, int32_t n) {
-  const BlockedRule* rule = FindRule(editor, n);
-  return rule == nullptr ? std::nullopt : rule->plan(editor, n);
+  for (const auto rules : {std::span<const BlockedRule>(kRules), BlockedMovementRules()}) {
+    for (const BlockedRule& rule : rules) {
+      std::optional<BlockedPlan> plan = rule.plan(editor, n);
+      if (!plan) continue;
+      plan->rule = &rule;
+      return plan;
+    }
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<std::vector<ValueId>> EmitBlocked(GraphEditor& editor, int32_t n,
                                                  const BlockedPlan& plan,
                                                  const BlockedValue& blocked) {
-  const BlockedRule* rule = FindRule(editor, n);
-  MEMPLAN_CHECK(rule != nullptr);
   Node node = editor.node(n);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     ValueId& input = node.inputs[i];
@@ -298,7 +267,7 @@ absl::StatusOr<std::vector<ValueId>> EmitBlocked(GraphEditor& editor, int32_t n,
         break;
     }
   }
-  return rule->emit(editor, n, std::move(node));
+  return plan.rule->emit(editor, n, std::move(node));
 }
 
 }  // namespace onnx_memplan

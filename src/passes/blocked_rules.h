@@ -20,8 +20,11 @@ enum class BlockedOperand : uint8_t {
   kPerPixel,    // a constant with one value for each pixel
 };
 
-// How node `n` would work on blocks.
+struct BlockedRule;
+
+// How a node would work on blocks.
 struct BlockedPlan {
+  const BlockedRule* rule = nullptr;     // that made it
   std::vector<BlockedOperand> operands;  // by input
   int64_t macs = 0;                      // of a convolution
   // Input 0 may also be a plain image: few channels would fill no block.
@@ -34,8 +37,8 @@ std::optional<BlockedPlan> PlanBlocked(const GraphEditor& editor, int32_t n);
 // Gives the blocked form of an image.
 using BlockedValue = std::function<absl::StatusOr<ValueId>(ValueId image)>;
 
-// Adds the blocked form of node `n`, which has a BlockedPlan, before it; its outputs, by output of
-// `n`.
+// Adds the blocked form of node `n`, of which `plan` is the BlockedPlan, before it; its outputs, by
+// output of `n`.
 absl::StatusOr<std::vector<ValueId>> EmitBlocked(GraphEditor& editor, int32_t n,
                                                  const BlockedPlan& plan,
                                                  const BlockedValue& blocked);

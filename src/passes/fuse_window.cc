@@ -17,10 +17,6 @@ bool IsOurs(const Node& node, std::string_view type) {
   return node.domain == kMemplan && node.op_type == type;
 }
 
-bool AllAre(const std::vector<int64_t>& values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == value; });
-}
-
 // A convolution of one tap that sees each pixel once.
 bool IsPointwise(const GraphEditor& editor, int32_t n) {
   const Shape& w = editor.shape(editor.node(n).inputs[1]);

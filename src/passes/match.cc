@@ -84,6 +84,10 @@ std::optional<std::vector<int64_t>> ConstantInts(const GraphEditor& editor, int3
   return tensor == nullptr ? std::nullopt : tensor->ToInt64s();
 }
 
+bool AllAre(const std::vector<int64_t>& values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == value; });
+}
+
 int64_t WrapAxis(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
 
 namespace {

@@ -38,6 +38,9 @@ std::optional<std::vector<int64_t>> ConstantInts(const GraphEditor& editor, int3
 // No element of `v` is negative, whatever the graph's inputs are.
 bool IsNonNegative(const GraphEditor& editor, ValueId v);
 
+// Every one is `value`; true of none.
+bool AllAre(const std::vector<int64_t>& values, int64_t value);
+
 // `axis` in [0, rank), from ONNX's [-rank, rank).
 int64_t WrapAxis(int64_t axis, int64_t rank);
 
