@@ -11,26 +11,11 @@
 namespace onnx_memplan {
 namespace {
 
-constexpr int32_t kMaxReducedTasks = 4096;
-constexpr size_t kCriticalTasks = 16;
 // Of states in memory, at a time.
 constexpr double kMaxBeamBytes = 4e8;
 constexpr int32_t kFirstBeam = 16;
 constexpr int32_t kWidestBeam = 4096;
 constexpr int kBeams = 4;  // wider ones, after the first
-
-// Those that need the most bytes in an order that is not the best but legal.
-std::vector<int32_t> CriticalTasks(const OrderModel& model) {
-  const std::vector<int32_t> order = ListOrder(model, ListRule::kPeakThenLive);
-  const std::vector<int64_t> live = LiveBytesByStep(model, order);
-  std::vector<int32_t> steps(order.size());
-  std::iota(steps.begin(), steps.end(), 0);
-  std::stable_sort(steps.begin(), steps.end(),
-                   [&](int32_t a, int32_t b) { return live[a] > live[b]; });
-  if (steps.size() > kCriticalTasks) steps.resize(kCriticalTasks);
-  for (int32_t& step : steps) step = order[step];
-  return steps;
-}
 
 }  // namespace
 
@@ -98,7 +83,9 @@ OrderVerdict BudgetSearch::Exact(bool reversed, int64_t node_limit) {
   std::unique_ptr<OrderSearch>& search = searches_[reversed];
   if (search == nullptr) {
     search = std::make_unique<OrderSearch>(models_[reversed], table_bytes_ / 2, stop_);
-    search->SetCriticalTasks(CriticalTasks(models_[reversed]));
+    // Of an order that is not the best but legal.
+    const OrderModel& model = models_[reversed];
+    search->SetCriticalTasks(CriticalTasks(model, ListOrder(model, ListRule::kPeakThenLive)));
   }
   const OrderVerdict verdict = search->Decide(budget_bytes_, node_limit);
   if (verdict == OrderVerdict::kFound) return Found(search->order(), reversed);

@@ -28,11 +28,7 @@
 namespace onnx_memplan {
 namespace {
 
-// The reduction keeps bits for each pair of tasks, and other orders for the ends are tried one by
-// one.
-constexpr int32_t kMaxReducedTasks = 4096;
 constexpr int64_t kFirstNodeLimit = 1000;
-constexpr int32_t kCriticalTasks = 16;
 // The first round of searches that tighten the precedence, and the share of the remaining time that
 // this may take for each budget.
 constexpr int32_t kTightRound = 1;
@@ -220,7 +216,9 @@ class PartSearch {
     if (search == nullptr) {
       search = std::make_unique<OrderSearch>(model, options_.table_bytes / 4, Stop());
     }
-    search->SetCriticalTasks(CriticalTasks(model, reversed));
+    std::vector<int32_t> order = order_;
+    if (reversed) std::reverse(order.begin(), order.end());
+    search->SetCriticalTasks(CriticalTasks(model, order));
     const int64_t last = search->total_nodes() + node_limit;
     const std::string name = reversed ? "exact search, backwards" : "exact search";
     while (search->total_nodes() < last) {
@@ -299,20 +297,6 @@ class PartSearch {
     IlpOrderResult result = SolveOrderIlp(forward_, order_, options);
     Offer(std::move(result.order), result.description);
     Raise(std::min(peak_, result.lower_bound), result.description);
-  }
-
-  // Those that need the most bytes in the best order so far.
-  std::vector<int32_t> CriticalTasks(const OrderModel& model, bool reversed) const {
-    std::vector<int32_t> order = order_;
-    if (reversed) std::reverse(order.begin(), order.end());
-    const std::vector<int64_t> live = LiveBytesByStep(model, order);
-    std::vector<int32_t> steps(order.size());
-    std::iota(steps.begin(), steps.end(), 0);
-    std::stable_sort(steps.begin(), steps.end(),
-                     [&](int32_t a, int32_t b) { return live[a] > live[b]; });
-    if (steps.size() > kCriticalTasks) steps.resize(kCriticalTasks);
-    for (int32_t& step : steps) step = order[step];
-    return steps;
   }
 
   const OrderSearchOptions& options_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -155,6 +156,18 @@ std::vector<int32_t> ReversedListOrder(const OrderModel& model, ListRule rule) {
   std::vector<int32_t> order = ListOrder(ReverseOrderModel(model), rule);
   std::reverse(order.begin(), order.end());
   return order;
+}
+
+std::vector<int32_t> CriticalTasks(const OrderModel& model, std::span<const int32_t> order) {
+  constexpr size_t kMost = 16;
+  const std::vector<int64_t> live = LiveBytesByStep(model, order);
+  std::vector<size_t> steps(order.size());
+  std::iota(steps.begin(), steps.end(), size_t{0});
+  std::stable_sort(steps.begin(), steps.end(),
+                   [&](size_t a, size_t b) { return live[a] > live[b]; });
+  std::vector<int32_t> tasks;
+  for (size_t i = 0; i < std::min(steps.size(), kMost); ++i) tasks.push_back(order[steps[i]]);
+  return tasks;
 }
 
 }  // namespace onnx_memplan

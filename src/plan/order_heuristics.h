@@ -32,6 +32,9 @@ std::vector<int32_t> ListOrder(const OrderModel& model, ListRule rule);
 // The same for the problem with time reversed, turned round: chooses the last task first.
 std::vector<int32_t> ReversedListOrder(const OrderModel& model, ListRule rule);
 
+// The tasks of the steps of `order` that need the most bytes, for OrderSearch::SetCriticalTasks.
+std::vector<int32_t> CriticalTasks(const OrderModel& model, std::span<const int32_t> order);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_PLAN_ORDER_HEURISTICS_H_
