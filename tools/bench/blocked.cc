@@ -16,30 +16,13 @@
 
 // Anonymous: the builds for several targets are linked together.
 namespace {
+#include "kernel_bench.h"
 #include "kernels/blocked_depthwise.h"
 #include "kernels/blocked_layout.h"
 #include "kernels/blocked_pool.h"
 #include "kernels/depthwise_plane.h"
 
 constexpr int kBlockLanes = MEMPLAN_BENCH_LANES < 8 ? 4 : 8;
-
-bool CpuRuns() {
-#if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512f");
-#elif defined(__AVX2__)
-  return __builtin_cpu_supports("avx2");
-#else
-  return true;
-#endif
-}
-
-std::vector<float> Filled(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i % 17) * 0.125F - 1.0F;
-  }
-  return values;
-}
 
 void Report(benchmark::State& state, const char* unit, double count) {
   state.counters[unit] = benchmark::Counter(count * 1e-9 * static_cast<double>(state.iterations()),

@@ -18,15 +18,8 @@
 
 // Anonymous: the builds for several targets are linked together.
 namespace {
+#include "kernel_bench.h"
 #include "kernels/blocked_direct.h"
-
-bool CpuRuns() {
-#if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512f");
-#else
-  return __builtin_cpu_supports("avx2");
-#endif
-}
 
 // A square convolution; planes: the network's input, which is not in blocks.
 struct Layer {
@@ -54,14 +47,6 @@ constexpr Layer kLayers[] = {
     {"resnet8_cifar", 64, 64, 8, 3, 1},   {"ultraface_rfb320", 32, 32, 40, 3, 1},
     {"yunet_n_320", 16, 16, 80, 1, 1},
 };
-
-std::vector<float> Filled(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i % 17) * 0.125F - 1.0F;
-  }
-  return values;
-}
 
 kernels::BlockedDirectParams ParamsOf(const Layer& layer) {
   kernels::BlockedDirectParams p = {};

@@ -17,25 +17,10 @@
 
 // Anonymous: the builds for several targets are linked together.
 namespace {
+#include "kernel_bench.h"
 #include "kernels/blocked_winograd.h"
 
 #if MEMPLAN_BENCH_LANES >= 8
-
-bool CpuRuns() {
-#if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512f");
-#else
-  return __builtin_cpu_supports("avx2");
-#endif
-}
-
-std::vector<float> Filled(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i % 17) * 0.125F - 1.0F;
-  }
-  return values;
-}
 
 // Square, 3 x 3 taps, padding 1.
 struct Layer {

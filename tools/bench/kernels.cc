@@ -21,6 +21,7 @@
 
 // Anonymous: the builds for several targets are linked together.
 namespace {
+#include "kernel_bench.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise_plane.h"
 #include "kernels/matmul.h"
@@ -28,24 +29,6 @@ namespace {
 constexpr int kLanes = MEMPLAN_BENCH_LANES;
 constexpr int kRows = MEMPLAN_BENCH_ROWS;
 constexpr int kColumns = MEMPLAN_BENCH_COLUMNS;
-
-bool CpuRuns() {
-#if defined(__AVX512F__)
-  return __builtin_cpu_supports("avx512f");
-#elif defined(__AVX2__)
-  return __builtin_cpu_supports("avx2");
-#else
-  return true;
-#endif
-}
-
-std::vector<float> Filled(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i % 17) * 0.125F - 1.0F;
-  }
-  return values;
-}
 
 // kChains sums of vectors, kRounds times.
 constexpr int kChains = 12;
