@@ -21,7 +21,7 @@ enum DirectKind : int32_t {
 };
 
 // Arrays are height, width. A call computes `groups` groups of Vectors * Width channels, from block
-// first_block of the output on.
+// first_block of the output on, and of each image the tiles [tile_begin, tile_end), row by row.
 struct BlockedDirectParams {
   int32_t batch;
   int32_t in_channels;
@@ -34,6 +34,8 @@ struct BlockedDirectParams {
   int32_t out_blocks;   // of the whole output
   int32_t first_block;  // of this call
   int32_t groups;
+  int32_t tile_begin;
+  int32_t tile_end;
   // The loops are, from the outermost: chunks of this many tiles; groups; the tiles of a chunk.
   int32_t chunk_tiles;
   int32_t clamps;      // 1: the result is brought into [lowest, highest]
@@ -44,8 +46,8 @@ struct BlockedDirectParams {
   float beta;
 };
 MEMPLAN_FIELDS(BlockedDirectParams, batch, in_channels, in_size, out_size, taps, stride, dilation,
-               padding, out_blocks, first_block, groups, chunk_tiles, clamps, activation, lowest,
-               highest, alpha, beta);
+               padding, out_blocks, first_block, groups, tile_begin, tile_end, chunk_tiles, clamps,
+               activation, lowest, highest, alpha, beta);
 
 // The work of one tile. Steps are in floats.
 struct DirectTile {
@@ -368,6 +370,11 @@ constexpr DirectRow SplitDirectRow(int32_t width, int32_t pixels) {
   return {tiles, width - tiles * (pixels - 1)};
 }
 
+// The tiles of an image.
+constexpr int32_t DirectTileCount(const int32_t (&out_size)[2], int32_t pixels) {
+  return out_size[0] * SplitDirectRow(out_size[1], pixels).tiles;
+}
+
 // Steps and sizes that all tiles of a call share.
 template <int Kind>
 MEMPLAN_INLINE DirectTile MakeDirectTile(const BlockedDirectParams& p) {
@@ -430,13 +437,12 @@ MEMPLAN_SHARED_FUNCTION void BlockedDirectLoops(const BlockedDirectParams& p,
                                                 const float* residual, float* y) {
   constexpr int kChannels = Vectors * Width;
   DirectTile t = MakeDirectTile<Kind>(p);
-  const int32_t tiles = p.out_size[0] * SplitDirectRow(p.out_size[1], Pixels).tiles;
   const ptrdiff_t group_weights =
       static_cast<ptrdiff_t>(p.in_channels) * p.taps[0] * p.taps[1] * kChannels;
   for (int32_t image = 0; image < p.batch; ++image) {
     t.x = x + image * t.blocks * t.block_step;
-    for (int32_t begin = 0; begin < tiles; begin += p.chunk_tiles) {
-      const int32_t end = tiles - begin < p.chunk_tiles ? tiles : begin + p.chunk_tiles;
+    for (int32_t begin = p.tile_begin; begin < p.tile_end; begin += p.chunk_tiles) {
+      const int32_t end = p.tile_end - begin < p.chunk_tiles ? p.tile_end : begin + p.chunk_tiles;
       for (int32_t group = 0; group < p.groups; ++group) {
         const int32_t block = p.first_block + group * (kChannels / kChannelBlock);
         const ptrdiff_t at = (static_cast<ptrdiff_t>(image) * p.out_blocks + block) * t.out_step;

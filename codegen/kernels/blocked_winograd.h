@@ -20,14 +20,18 @@
 
 namespace kernels {
 
-// Arrays are height, width.
+// Arrays are height, width. A call computes the tiles [tile_begin, tile_end) of each image, row by
+// row, for all output channels that it knows of: it may be told of the first ones only.
 struct BlockedWinogradParams {
   int32_t batch;
   int32_t in_channels;
   int32_t out_channels;
   int32_t in_size[2];
   int32_t out_size[2];
-  int32_t padding[2];   // before the first element
+  int32_t padding[2];  // before the first element
+  int32_t out_blocks;  // of the whole output
+  int32_t tile_begin;
+  int32_t tile_end;
   int32_t group_tiles;  // tiles of a group, a multiple of the kernel's Rows
   int32_t clamps;       // 1: the result is brought into [lowest, highest]
   int32_t activation;   // an ActivationKind, applied after that
@@ -37,7 +41,8 @@ struct BlockedWinogradParams {
   float beta;
 };
 MEMPLAN_FIELDS(BlockedWinogradParams, batch, in_channels, out_channels, in_size, out_size, padding,
-               group_tiles, clamps, activation, lowest, highest, alpha, beta);
+               out_blocks, tile_begin, tile_end, group_tiles, clamps, activation, lowest, highest,
+               alpha, beta);
 
 // Tiles that cover one axis, or an image.
 constexpr int32_t WinogradTiles(int32_t out_size, int32_t tile) {
@@ -280,9 +285,8 @@ MEMPLAN_KERNEL void BlockedWinograd(const BlockedWinogradParams& p, const float*
   const int32_t in_blocks = ChannelBlocks(p.in_channels);
   const ptrdiff_t in_floats =
       static_cast<ptrdiff_t>(p.in_size[0]) * p.in_size[1] * in_blocks * kChannelBlock;
-  const ptrdiff_t out_floats = static_cast<ptrdiff_t>(p.out_size[0]) * p.out_size[1] *
-                               ChannelBlocks(p.out_channels) * kChannelBlock;
-  const int32_t tiles = WinogradTiles(p.out_size, Tile);
+  const ptrdiff_t out_floats =
+      static_cast<ptrdiff_t>(p.out_size[0]) * p.out_size[1] * p.out_blocks * kChannelBlock;
   WinogradGroup group = {};
   group.weights = weights;
   group.bias = bias;
@@ -295,9 +299,9 @@ MEMPLAN_KERNEL void BlockedWinograd(const BlockedWinogradParams& p, const float*
     group.x = x + image * in_floats;
     group.residual = residual == nullptr ? nullptr : residual + image * out_floats;
     group.y = y + image * out_floats;
-    for (int32_t tile = 0; tile < tiles; tile += p.group_tiles) {
+    for (int32_t tile = p.tile_begin; tile < p.tile_end; tile += p.group_tiles) {
       group.first_tile = tile;
-      group.tiles = tiles - tile < p.group_tiles ? tiles - tile : p.group_tiles;
+      group.tiles = p.tile_end - tile < p.group_tiles ? p.tile_end - tile : p.group_tiles;
       TransformPatches<Rows, Tile>(p, group);
       WinogradPanels<Lanes, Rows, Columns, Tile>(p, group, 0);
     }

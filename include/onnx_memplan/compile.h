@@ -40,6 +40,8 @@ struct CompileOptions {
   std::optional<int64_t> arena_limit_bytes;
   // Graph inputs and outputs live in the arena and not in buffers of the caller.
   bool io_in_arena = false;
+  // The generated code runs its steps on so many threads, by a function that the caller may supply.
+  int32_t threads = 1;
   // Plan and report what code cannot be generated for: operators that are not known, when the file
   // declares the types of their outputs, and nodes that have no kernel (of an element type, say).
   // Emit and Run then fail and list them.

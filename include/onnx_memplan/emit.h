@@ -49,7 +49,8 @@ struct SelfTest {
 };
 
 struct EmitOptions {
-  // The files are STEM.cpp, STEM.h and, by other options, STEM_weights.bin and STEM_selftest.cpp.
+  // The files are STEM.cpp, STEM.h and, by other options, STEM_weights.bin, STEM_threads.cpp and
+  // STEM_selftest.cpp.
   std::string stem = "arena";
   // Prefix of every name that the header declares: NAME_run, and in capitals NAME_ARENA_BYTES.
   // Empty: the stem, with '_' for what an identifier cannot have.

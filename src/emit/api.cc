@@ -130,6 +130,9 @@ void SetMemory(std::span<const EntryPoint> entries, Api& api) {
   const int64_t target_alignment = entries.front().program->target.arena_alignment;
   api.arena_alignment = target_alignment;
   for (const EntryPoint& entry : entries) {
+    api.threads = std::max(api.threads, entry.program->threads);
+  }
+  for (const EntryPoint& entry : entries) {
     api.arena_bytes = std::max(api.arena_bytes, entry.plan->arena_bytes);
     for (const Storage& storage : entry.program->problem.storages) {
       api.arena_alignment = std::max(api.arena_alignment, storage.alignment);

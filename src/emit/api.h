@@ -62,6 +62,7 @@ struct Api {
   int64_t arena_alignment = 1;
   int64_t weights_bytes = 0;
   int64_t weights_alignment = 1;
+  int32_t threads = 1;
 
   bool caller_arena() const { return arena == ArenaOwner::kCaller; }
   bool weights_in_file() const { return weights != WeightsForm::kInline; }
@@ -69,6 +70,9 @@ struct Api {
   bool has_states() const { return !states.states.empty(); }
   bool has_gradients() const;
   std::string weights_file_name() const { return stem + "_weights.bin"; }
+  std::string threads_file_name() const { return stem + "_threads.cpp"; }
+  // "net_parallel": what shares out the parts of a step.
+  std::string parallel_function() const { return name + "_parallel"; }
   // The inputs and outputs of all functions, those that are alike once.
   std::vector<const ApiTensor*> tensors() const;
   // Whether any input or output lies in the arena.

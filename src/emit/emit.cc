@@ -52,6 +52,7 @@ absl::StatusOr<std::vector<EmittedFile>> EmitCode(std::span<const EntryPoint> en
   files.push_back({api.stem + ".h", RenderHeader(api, options)});
   files.push_back({api.stem + ".cpp", RenderSource(api, entries, options, constants, blob)});
   if (api.weights_in_file()) files.push_back({api.weights_file_name(), WeightsFile(blob)});
+  if (api.threads > 1) files.push_back({api.threads_file_name(), RenderThreads(api, options)});
   if (options.self_test) {
     files.push_back(
         {api.stem + "_selftest.cpp", RenderSelfTest(api, *options.self_test, options.provenance)});

@@ -123,6 +123,16 @@ void AppendFunctions(const Api& api, std::string& out) {
                     RunParameters(api, function, /*definition=*/false), ";\n");
   }
   if (api.has_states()) absl::StrAppend(&out, "\n", DeclareStateFunctions(api));
+  if (api.threads > 1) {
+    absl::StrAppend(&out, "\n/* ", api.stem, ".cpp calls this for each step that it shares out to ",
+                    api.threads, " threads. ", api.threads_file_name(),
+                    "\n * has one that keeps threads of the C++ library; leave that file out to "
+                    "supply your own. It calls\n * part(context, i) once for each i of [0, parts), "
+                    "in any order, on any threads, and returns when all\n * calls have. */\n",
+                    "void ", api.parallel_function(),
+                    "(int32_t parts, void (*part)(void* context, int32_t index), void* "
+                    "context);\n");
+  }
 }
 
 }  // namespace

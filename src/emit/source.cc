@@ -1,5 +1,6 @@
 #include "emit/source.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -148,6 +149,18 @@ constexpr const char* kPlatformAsserts =
     "static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, \"weights are little endian\");\n"
     "static_assert(sizeof(float) == 4 && sizeof(double) == 8 && sizeof(bool) == 1, \"ABI\");\n\n";
 
+// Calls part(i) for each i of [0, parts) by the threads of the caller's choice.
+void AppendParallel(const Api& api, const std::vector<StepRenderer>& functions, std::string& out) {
+  const bool used = std::any_of(functions.begin(), functions.end(),
+                                [](const StepRenderer& steps) { return steps.uses_threads(); });
+  if (!used) return;
+  absl::StrAppend(&out,
+                  "template <class Part>\nvoid Parallel(int32_t parts, const Part& part) {\n  ",
+                  api.parallel_function(),
+                  "(\n      parts,\n      [](void* context, int32_t index) { (*static_cast<const "
+                  "Part*>(context))(index); },\n      const_cast<Part*>(&part));\n}\n\n");
+}
+
 bool AnyUses(const std::vector<StepRenderer>& functions, const char* base) {
   for (const StepRenderer& steps : functions) {
     if (steps.Uses(base)) return true;
@@ -214,6 +227,7 @@ std::string RenderSource(const Api& api, std::span<const EntryPoint> entries,
   const std::string space = api.name + "_code";
   absl::StrAppend(&out, "namespace {\nnamespace ", space, " {\n\nusing skeleton::At;\n\n");
   AppendMemory(api, options, constants, blob, functions, out);
+  AppendParallel(api, functions, out);
   absl::StrAppend(&out, instances.functions(), "}  // namespace ", space, "\n}  // namespace\n\n",
                   "extern \"C\" {\n\n");
   AppendAccessors(api, out);
@@ -223,6 +237,25 @@ std::string RenderSource(const Api& api, std::span<const EntryPoint> entries,
   }
   if (api.has_states()) out += DefineStateFunctions(api, constants);
   return out + "}  // extern \"C\"\n";
+}
+
+std::string RenderThreads(const Api& api, const EmitOptions& options) {
+  const PastedHeaders pasted = PasteHeaders({"skeleton/thread_pool.h"});
+  std::string out;
+  for (const std::string& line : ProvenanceLines(options.provenance)) {
+    absl::StrAppend(&out, "// ", line, "\n");
+  }
+  absl::StrAppend(&out, "//\n// ", api.parallel_function(), " for ", api.stem,
+                  ".cpp. Link with -pthread.\n\n#include \"", api.stem, ".h\"\n\n");
+  for (const std::string& include : pasted.system_includes) {
+    absl::StrAppend(&out, "#include <", include, ">\n");
+  }
+  absl::StrAppend(&out, "\n", InAnonymousNamespace(pasted), "extern \"C\" void ",
+                  api.parallel_function(),
+                  "(int32_t parts, void (*part)(void* context, int32_t index), void* context) {\n"
+                  "  static skeleton::ThreadPool pool(",
+                  api.threads, ");\n  pool.Run(parts, part, context);\n}\n");
+  return out;
 }
 
 }  // namespace onnx_memplan

@@ -17,6 +17,9 @@ std::string RenderSource(const Api& api, std::span<const EntryPoint> entries,
                          const EmitOptions& options, const EmittedConstants& constants,
                          const std::string& blob);
 
+// STEM_threads.cpp: the function that the steps are shared out by, on threads of the C++ library.
+std::string RenderThreads(const Api& api, const EmitOptions& options);
+
 }  // namespace onnx_memplan
 
 #endif  // ONNX_MEMPLAN_EMIT_SOURCE_H_

@@ -49,7 +49,8 @@ std::string DescribeStep(const Program& program, const Node& node) {
 
 }  // namespace
 
-std::string KernelInstances::Add(const KernelCall& call, const Node& node) {
+std::string KernelInstances::Add(const KernelCall& call, const KernelParams& kernel_params,
+                                 const Node& node) {
   headers_.insert(call.header);
   std::vector<std::string> parameters;
   std::vector<std::string> forwarded;
@@ -61,14 +62,14 @@ std::string KernelInstances::Add(const KernelCall& call, const Node& node) {
     forwarded.push_back(absl::StrCat("a", i));
     parameters.push_back(absl::StrCat(std::string(call.function.arg_types[i]), " a", i));
   }
-  std::string key = absl::StrCat(call.name, call.params.type_name, call.params.initializer, ":",
+  std::string key = absl::StrCat(call.name, kernel_params.type_name, kernel_params.initializer, ":",
                                  absl::StrJoin(forwarded, ","));
   const auto [entry, is_new] = instances_.emplace(std::move(key), "");
   if (!is_new) return entry->second;
   entry->second = absl::StrCat(BaseName(call.name), "_", instances_.size() - 1);
   const std::string params = absl::StrCat("kParams_", instances_.size() - 1);
-  absl::StrAppend(&functions_, "constexpr ", call.params.type_name, " ", params,
-                  call.params.initializer, ";\n", "[[gnu::noinline]] void ", entry->second, "(",
+  absl::StrAppend(&functions_, "constexpr ", kernel_params.type_name, " ", params,
+                  kernel_params.initializer, ";\n", "[[gnu::noinline]] void ", entry->second, "(",
                   absl::StrJoin(parameters, ", "), ") {\n  ", call.name, "(", params,
                   forwarded.empty() ? "" : ", ", absl::StrJoin(forwarded, ", "), ");\n}\n\n");
   return entry->second;
@@ -95,28 +96,47 @@ void StepRenderer::Render() {
 }
 
 void StepRenderer::RenderCall(size_t task, size_t c, const Node& node) {
+  const std::vector<CallPart>& parts = program_.steps[task].lowering.calls[c].parts;
+  if (parts.empty()) {
+    absl::StrAppend(&body_, "  ", CallText(task, c, node, nullptr), ";\n");
+    return;
+  }
+  uses_threads_ = true;
+  absl::StrAppend(&body_, "  Parallel(", parts.size(),
+                  ", [=](int32_t part) {\n    switch (part) {\n");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool last = i + 1 == parts.size();
+    absl::StrAppend(&body_, "      ", last ? std::string("default") : absl::StrCat("case ", i),
+                    ":\n        ", CallText(task, c, node, &parts[i]), ";\n        break;\n");
+  }
+  absl::StrAppend(&body_, "    }\n  });\n");
+}
+
+std::string StepRenderer::CallText(size_t task, size_t c, const Node& node, const CallPart* part) {
   const KernelCall& call = program_.steps[task].lowering.calls[c];
   std::vector<std::string> args;
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (IsNull(node, call.args[i])) continue;
-    args.push_back(Address(task, c, node, i));
+    args.push_back(Address(task, c, node, i, part == nullptr ? 0 : part->arg_offsets[i]));
   }
-  absl::StrAppend(&body_, "  ", instances_.Add(call, node), "(", absl::StrJoin(args, ", "), ");\n");
+  return absl::StrCat(instances_.Add(call, part == nullptr ? call.params : part->params, node), "(",
+                      absl::StrJoin(args, ", "), ")");
 }
 
-std::string StepRenderer::Address(size_t task, size_t c, const Node& node, size_t arg_index) {
+std::string StepRenderer::Address(size_t task, size_t c, const Node& node, size_t arg_index,
+                                  int64_t offset) {
   const KernelCall& call = program_.steps[task].lowering.calls[c];
   const KernelArg arg = call.args[arg_index];
   const std::string element = ElementOf(call.function.arg_types[arg_index]);
   switch (arg.kind) {
     case KernelArg::Kind::kInput:
-      return ValueAddress(node.inputs[Index(arg.index)], element);
+      return ValueAddress(node.inputs[Index(arg.index)], element, offset);
     case KernelArg::Kind::kOutput:
-      return ValueAddress(node.outputs[Index(arg.index)], element);
+      return ValueAddress(node.outputs[Index(arg.index)], element, offset);
     case KernelArg::Kind::kConstant:
-      return At(element, "weights", constants_.by_call[task][c][Index(arg.index)]);
+      return At(element, "weights", constants_.by_call[task][c][Index(arg.index)] + offset);
     case KernelArg::Kind::kScratch:
-      return At(element, "arena", plan_.scratch_offsets[task] + arg.index);
+      return At(element, "arena", plan_.scratch_offsets[task] + arg.index + offset);
     case KernelArg::Kind::kNull:
       break;
   }
@@ -124,8 +144,9 @@ std::string StepRenderer::Address(size_t task, size_t c, const Node& node, size_
   return {};
 }
 
-std::string StepRenderer::ValueAddress(ValueId value, const std::string& element) {
-  const Location location = program_.locations[Index(value)];
+std::string StepRenderer::ValueAddress(ValueId value, const std::string& element, int64_t offset) {
+  Location location = program_.locations[Index(value)];
+  location.byte_offset += offset;
   switch (location.kind) {
     case Location::Kind::kArena:
       return At(element, "arena", plan_.offsets[Index(location.index)] + location.byte_offset);

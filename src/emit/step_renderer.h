@@ -18,7 +18,7 @@ namespace onnx_memplan {
 class KernelInstances {
  public:
   // The function for this kernel, these parameters and these omitted operands.
-  std::string Add(const KernelCall& call, const Node& node);
+  std::string Add(const KernelCall& call, const KernelParams& params, const Node& node);
 
   const std::string& functions() const { return functions_; }
   const std::set<std::string>& headers() const { return headers_; }
@@ -39,12 +39,17 @@ class StepRenderer {
   const std::string& body() const { return body_; }
   // Whether the body mentions `base`: "arena", "state", "weights", "gradients", "in0", "out0", ...
   bool Uses(const std::string& base) const { return bases_.contains(base); }
+  // Whether any step is shared out to several threads.
+  bool uses_threads() const { return uses_threads_; }
 
  private:
   void Render();
   void RenderCall(size_t task, size_t c, const Node& node);
-  std::string Address(size_t task, size_t c, const Node& node, size_t arg_index);
-  std::string ValueAddress(ValueId value, const std::string& element);
+  // "Relu_3(At<float>(arena, 64), ...)", of a part of the call if `part` is not null.
+  std::string CallText(size_t task, size_t c, const Node& node, const CallPart* part);
+  // `offset`: bytes to add.
+  std::string Address(size_t task, size_t c, const Node& node, size_t arg_index, int64_t offset);
+  std::string ValueAddress(ValueId value, const std::string& element, int64_t offset);
   std::string BufferAddress(const ApiTensor& tensor, const char* prefix, const Location& location,
                             const std::string& element);
   std::string At(const std::string& element, const std::string& base, int64_t offset);
@@ -56,6 +61,7 @@ class StepRenderer {
   KernelInstances& instances_;
   std::set<std::string> bases_;
   std::string body_;
+  bool uses_threads_ = false;
 };
 
 }  // namespace onnx_memplan

@@ -19,6 +19,7 @@
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
+#include "ops/parallel_axis.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -343,6 +344,25 @@ Tensor PackMask(const Tensor& mask, int64_t lanes, AttentionSpec* spec) {
   return Tensor::FromVector<float>({items, spec->keys, padded}, packed);
 }
 
+// The outermost axis of the batch: heads, mostly.
+ParallelAxis BatchAxis(const kernels::AttentionParams& p) {
+  constexpr auto kSetBatch = [](kernels::AttentionParams& part, int32_t begin, int32_t end) {
+    part.batch[OutermostLoop(part.batch)] = end - begin;
+  };
+  const size_t axis = OutermostLoop(p.batch);
+  return {.extent = p.batch[axis],
+          .borders = {},
+          .arg_steps = {p.q_batch_stride[axis], p.k_batch_stride[axis], p.v_batch_stride[axis],
+                        p.mask_batch_stride[axis], 0, p.y_batch_stride[axis]},
+          .restrict_to = &RestrictTo<kernels::AttentionParams, kSetBatch>};
+}
+
+// Queries by whole blocks.
+ParallelAxis RowAxis(const kernels::AttentionParams& p) {
+  return AxisOf<&kernels::AttentionParams::rows>(
+      p, p.block_rows, {p.q_row_stride, 0, 0, p.mask_row_stride, 0, p.y_row_stride});
+}
+
 absl::StatusOr<Lowering> LowerAttention(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(AttentionSpec spec, ReadSpec(node));
   int64_t items = 1;
@@ -369,8 +389,10 @@ absl::StatusOr<Lowering> LowerAttention(const NodeContext& node, const Target& t
                                KernelArg::Scratch(), KernelArg::Output(0)});
   lowering.scratch_bytes = kernels::AttentionScratchBytes(p.depth, p.keys, p.block_rows);
   lowering.scratch_alignment = sizeof(float);
+  lowering.calls.back().own_scratch_bytes = lowering.scratch_bytes;
   lowering.macs = items * spec.rows * spec.keys * (spec.depth + spec.columns);
-  return lowering;
+  const int64_t work = lowering.macs;
+  return InParallel(std::move(lowering), work, {BatchAxis(p), RowAxis(p)});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
 #include "ops/dispatch.h"
+#include "ops/parallel_axis.h"
 
 namespace onnx_memplan {
 Tensor PackBlockedDepthwise(int64_t channels, std::span<const float> weights,
@@ -63,9 +64,24 @@ std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Tar
   call.function =
       lanes == 8 ? DepthwiseFunction<8>(taps, stride) : DepthwiseFunction<4>(taps, stride);
   call.constants = {PackBlockedDepthwise(p.in_channels, node.InputConstant(1)->As<float>(), bias)};
-  return OneCall(
-      std::move(call), p,
-      {KernelArg::Input(0), KernelArg::Constant(0), ResidualArg(node), KernelArg::Output(0)});
+  constexpr auto kSetChannels = [](kernels::BlockedConvParams& part, int32_t begin, int32_t end) {
+    part.in_channels = part.out_channels = end - begin;
+  };
+  const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
+  const int64_t taps_of_all = int64_t{p.taps[0]} * p.taps[1];
+  std::vector<ParallelAxis> axes;
+  if (p.batch == 1) {
+    axes = {{.extent = p.in_channels,
+             .unit = kernels::kChannelBlock,
+             .borders = {},
+             .arg_steps = {int64_t{p.in_size[0]} * p.in_size[1], 1 + taps_of_all, out, out},
+             .restrict_to = &RestrictTo<kernels::BlockedConvParams, kSetChannels>}};
+  }
+  return InParallel(OneCall(std::move(call), p,
+                            {KernelArg::Input(0), KernelArg::Constant(0), ResidualArg(node),
+                             KernelArg::Output(0)}),
+                    // A multiply-add by itself takes longer than one of a product.
+                    4 * p.batch * p.in_channels * out * taps_of_all, std::move(axes));
 }
 
 }  // namespace onnx_memplan

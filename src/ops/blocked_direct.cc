@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
+#include "ops/parallel_axis.h"
 #include "support/check.h"
 
 namespace onnx_memplan {
@@ -185,6 +187,32 @@ int32_t ChunkTiles(const BlockedConvParams& p, const DirectShape& shape) {
 
 }  // namespace
 
+namespace {
+
+// Threads may share the tiles of an image, or its groups of `channels` output channels: the one
+// that leaves each of them less to read.
+void ShareOut(const kernels::BlockedDirectParams& p, int64_t channels, KernelCall& call) {
+  constexpr auto kSetTiles = [](kernels::BlockedDirectParams& part, int32_t begin, int32_t end) {
+    part.tile_begin = begin;
+    part.tile_end = end;
+  };
+  const int64_t taps = int64_t{p.taps[0]} * p.taps[1];
+  const int64_t in = int64_t{p.in_channels} * p.in_size[0] * p.in_size[1];
+  const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
+  const int64_t weights = channels * p.in_channels * taps;
+  ParallelAxis tiles = {.extent = p.tile_end,
+                        .borders = {},
+                        .arg_steps = {0, 0, 0, 0, 0},
+                        .restrict_to = &RestrictTo<kernels::BlockedDirectParams, kSetTiles>};
+  ParallelAxis groups = AxisOf<&kernels::BlockedDirectParams::groups>(
+      p, 1, {0, weights, channels, channels * out, channels * out});
+  call.work = p.batch * p.groups * weights * out;
+  call.axes = {std::move(tiles), std::move(groups)};
+  if (p.groups * weights > in) std::swap(call.axes[0], call.axes[1]);
+}
+
+}  // namespace
+
 std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target& target,
                                            const BlockedConvParams& conv) {
   const bool has_bias = node.HasInput(2);
@@ -205,6 +233,8 @@ std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target
     const DirectShape& shape = part.shape;
     const int32_t first_channel = p.first_block * kChannelBlock;
     p.groups = part.groups;
+    p.tile_begin = 0;
+    p.tile_end = kernels::DirectTileCount(flat.out_size, shape.pixels);
     p.chunk_tiles = ChunkTiles(flat, shape);
     KernelCall call;
     call.header = "kernels/blocked_direct.h";
@@ -223,6 +253,7 @@ std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target
     call.args = {KernelArg::Input(0), KernelArg::Constant(0),
                  has_bias ? KernelArg::Constant(1) : KernelArg::Null(), ResidualArg(node),
                  KernelArg::Output(0)};
+    ShareOut(p, shape.blocks() * kChannelBlock, call);
     lowering.calls.push_back(std::move(call));
     p.first_block += part.groups * shape.blocks();
   }

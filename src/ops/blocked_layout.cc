@@ -4,6 +4,7 @@
 
 #include "kernels/blocked_layout.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "ops/data_movement.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/parallel_axis.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
@@ -64,6 +66,16 @@ std::vector<Alias> UnblockAliases(const NodeContext& node) {
   return IsView(node.OutputShape(0)) ? rules::ViewOfFirstInput(node) : std::vector<Alias>{};
 }
 
+// The call of a conversion, of which threads may share the blocks of one image: a channel is as
+// many elements in either layout.
+Lowering ByBlocks(KernelCall call, const kernels::BlockLayoutParams& p) {
+  Lowering lowering = OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  if (p.batch != 1) return lowering;
+  return InParallel(std::move(lowering), int64_t{p.channels} * p.pixels * kElementWork,
+                    {AxisOf<&kernels::BlockLayoutParams::channels>(p, kernels::kChannelBlock,
+                                                                   {p.pixels, p.pixels})});
+}
+
 absl::StatusOr<Lowering> LowerBlockChannels(const NodeContext& node, const Target& target) {
   if (IsView(node.InputShape(0))) return rules::LowerCopy(node, target);
   ASSIGN_OR_RETURN(const kernels::BlockLayoutParams p, LayoutParams(node, node.InputShape(0)));
@@ -72,7 +84,7 @@ absl::StatusOr<Lowering> LowerBlockChannels(const NodeContext& node, const Targe
   call.name = absl::StrCat("kernels::BlockChannels<", LanesFor(target), ">");
   call.function = LanesFor(target) == 8 ? FunctionOf<&kernels::BlockChannels<8>>()
                                         : FunctionOf<&kernels::BlockChannels<4>>();
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByBlocks(std::move(call), p);
 }
 
 absl::StatusOr<Lowering> LowerUnblockChannels(const NodeContext& node, const Target& target) {
@@ -83,7 +95,7 @@ absl::StatusOr<Lowering> LowerUnblockChannels(const NodeContext& node, const Tar
   call.name = absl::StrCat("kernels::UnblockChannels<", LanesFor(target), ">");
   call.function = LanesFor(target) == 8 ? FunctionOf<&kernels::UnblockChannels<8>>()
                                         : FunctionOf<&kernels::UnblockChannels<4>>();
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByBlocks(std::move(call), p);
 }
 
 // Attribute `channels`: for each channel of Y, the channel of X that it is.
@@ -150,9 +162,14 @@ absl::StatusOr<Lowering> LowerGatherChannels(const NodeContext& node, const Targ
     call.function = FunctionOf<&kernels::GatherChannels>();
     table = std::move(channels);
   }
+  const int64_t row = static_cast<int64_t>(table.size()) / std::max<int64_t>(y[1], 1);
+  const int64_t plane = kernels::kChannelBlock * int64_t{p.pixels};
   call.constants = {Tensor::FromVector<int32_t>({static_cast<int64_t>(table.size())}, table)};
-  return OneCall(std::move(call), p,
-                 {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Output(0)});
+  Lowering lowering = OneCall(std::move(call), p,
+                              {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Output(0)});
+  if (p.batch != 1) return lowering;
+  return InParallel(std::move(lowering), p.out_blocks * plane * kElementWork,
+                    {AxisOf<&kernels::GatherChannelsParams::out_blocks>(p, 1, {0, row, plane})});
 }
 
 }  // namespace

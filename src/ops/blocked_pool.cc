@@ -15,6 +15,7 @@
 #include "ops/blocked.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/parallel_axis.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
@@ -87,12 +88,21 @@ KernelCall WindowCall(std::string_view name, const Target& target,
   return call;
 }
 
+Lowering ByPlanes(KernelCall call, const kernels::BlockedPoolParams& p) {
+  constexpr int64_t kLanes = kernels::kChannelBlock;
+  const int64_t in = kLanes * p.in_size[0] * p.in_size[1];
+  const int64_t out = kLanes * p.out_size[0] * p.out_size[1];
+  return InParallel(OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    p.planes * out * p.taps[0] * p.taps[1] * 2,
+                    {AxisOf<&kernels::BlockedPoolParams::planes>(p, 1, {in, out})});
+}
+
 absl::StatusOr<Lowering> LowerMaxPool(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(const kernels::BlockedPoolParams p, MakeParamsOf(node));
   KernelCall call = WindowCall("BlockedMaxPool", target, p, []<int Lanes, int Taps, int Stride> {
     return FunctionOf<&kernels::BlockedMaxPool<Lanes, Taps, Stride>>();
   });
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 absl::StatusOr<Lowering> LowerAveragePool(const NodeContext& node, const Target& target) {
@@ -102,7 +112,7 @@ absl::StatusOr<Lowering> LowerAveragePool(const NodeContext& node, const Target&
       WindowCall("BlockedAveragePool", target, p, []<int Lanes, int Taps, int Stride> {
         return FunctionOf<&kernels::BlockedAveragePool<Lanes, Taps, Stride>>();
       });
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 // ---- Global pools
@@ -122,6 +132,14 @@ absl::StatusOr<kernels::BlockedGlobalPoolParams> MakeGlobalParams(const NodeCont
                                           static_cast<int32_t>(x[2] * x[3])};
 }
 
+Lowering ByPlanes(KernelCall call, const kernels::BlockedGlobalPoolParams& p) {
+  constexpr int64_t kLanes = kernels::kChannelBlock;
+  const int64_t in = kLanes * p.pixels;
+  return InParallel(OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    p.planes * in * 2,
+                    {AxisOf<&kernels::BlockedGlobalPoolParams::planes>(p, 1, {in, kLanes})});
+}
+
 absl::StatusOr<Lowering> LowerGlobalMaxPool(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(const kernels::BlockedGlobalPoolParams p, MakeGlobalParams(node));
   KernelCall call;
@@ -129,7 +147,7 @@ absl::StatusOr<Lowering> LowerGlobalMaxPool(const NodeContext& node, const Targe
   call.name = absl::StrCat("kernels::BlockedGlobalMaxPool<", LanesFor(target), ">");
   call.function = LanesFor(target) == 8 ? FunctionOf<&kernels::BlockedGlobalMaxPool<8>>()
                                         : FunctionOf<&kernels::BlockedGlobalMaxPool<4>>();
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 absl::StatusOr<Lowering> LowerGlobalAveragePool(const NodeContext& node, const Target& target) {
@@ -139,7 +157,7 @@ absl::StatusOr<Lowering> LowerGlobalAveragePool(const NodeContext& node, const T
   call.name = absl::StrCat("kernels::BlockedGlobalAveragePool<", LanesFor(target), ">");
   call.function = LanesFor(target) == 8 ? FunctionOf<&kernels::BlockedGlobalAveragePool<8>>()
                                         : FunctionOf<&kernels::BlockedGlobalAveragePool<4>>();
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
 #include "ops/dispatch.h"
+#include "ops/parallel_axis.h"
 #include "ops/scratch_room.h"
 #include "ops/winograd_lowering.h"
 #include "ops/winograd_weights.h"
@@ -137,7 +138,7 @@ WinogradVariant FitGroups(const kernels::BlockedConvParams& p, const WinogradVar
   return best;
 }
 
-kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv,
+kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv, int32_t tile,
                                         int32_t group_tiles) {
   kernels::BlockedWinogradParams p = {};
   p.batch = conv.batch;
@@ -148,7 +149,10 @@ kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv,
     p.out_size[i] = conv.out_size[i];
     p.padding[i] = conv.padding[i];
   }
+  p.out_blocks = kernels::ChannelBlocks(p.out_channels);
   p.group_tiles = group_tiles;
+  p.tile_begin = 0;
+  p.tile_end = kernels::WinogradTiles(p.out_size, tile);
   p.clamps = conv.clamps;
   p.activation = conv.activation;
   p.lowest = conv.lowest;
@@ -156,6 +160,29 @@ kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv,
   p.alpha = conv.alpha;
   p.beta = conv.beta;
   return p;
+}
+
+// Threads may share the tiles of an image, in the same groups as one thread has, or its output
+// channels, for which each then transforms the whole input.
+void ShareOut(const WinogradVariant& v, const kernels::BlockedWinogradParams& p,
+              Lowering& lowering) {
+  constexpr auto kSetTiles = [](kernels::BlockedWinogradParams& part, int32_t begin, int32_t end) {
+    part.tile_begin = begin;
+    part.tile_end = end;
+  };
+  const int64_t places = int64_t{v.tile + 2} * (v.tile + 2);
+  const int64_t depth = int64_t{kernels::ChannelBlocks(p.in_channels)} * kernels::kChannelBlock;
+  const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
+  KernelCall& call = lowering.calls.back();
+  call.own_scratch_bytes = lowering.scratch_bytes;
+  call.work = p.batch * p.tile_end * places * depth * p.out_channels;
+  call.axes = {{.extent = p.tile_end,
+                .unit = p.group_tiles,
+                .borders = {},
+                .arg_steps = {0, 0, 0, 0, 0, 0},
+                .restrict_to = &RestrictTo<kernels::BlockedWinogradParams, kSetTiles>},
+               AxisOf<&kernels::BlockedWinogradParams::out_channels>(
+                   p, v.panel_channels(), {0, places * depth, 1, out, 0, out})};
 }
 
 }  // namespace
@@ -205,12 +232,13 @@ Lowering LowerWinogradVariant(const NodeContext& node, const kernels::BlockedCon
   call.constants.push_back(PackWinogradWeights(weights->As<float>(), p.out_channels, p.in_channels,
                                                variant.tile, variant.lanes,
                                                variant.panel_channels()));
-  Lowering lowering = OneCall(std::move(call), ParamsOf(p, variant.group_tiles),
+  Lowering lowering = OneCall(std::move(call), ParamsOf(p, variant.tile, variant.group_tiles),
                               {KernelArg::Input(0), KernelArg::Constant(0), OptionalInput(node, 2),
                                ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
   lowering.scratch_bytes = kernels::BlockedWinogradScratchBytes(
       p.in_channels, variant.tile, variant.group_tiles, variant.panel_channels());
   lowering.scratch_alignment = int64_t{4} * variant.lanes;
+  ShareOut(variant, ParamsOf(p, variant.tile, variant.group_tiles), lowering);
   return lowering;
 }
 

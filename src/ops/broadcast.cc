@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/binary.h"
+#include "ops/parallel_axis.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -119,6 +120,14 @@ std::vector<Alias> InPlaceUnbroadcast(const NodeContext& node) {
   return aliases;
 }
 
+namespace {
+
+constexpr auto kSetRows = [](kernels::BinaryParams& p, int32_t begin, int32_t end) {
+  p.dims[0] = end - begin;
+};
+
+}  // namespace
+
 absl::StatusOr<KernelCall> BinaryCall(const NodeContext& node, KernelCall call, const Shape& output,
                                       KernelArg a, const Shape& a_shape, KernelArg b,
                                       const Shape& b_shape, KernelArg y) {
@@ -131,6 +140,14 @@ absl::StatusOr<KernelCall> BinaryCall(const NodeContext& node, KernelCall call, 
   RETURN_IF_ERROR(ToKernelDims(node, loops.strides[1], params.b_strides));
   call.params = MakeParams(params);
   call.args = {a, b, y};
+  int64_t row = 1;
+  for (int32_t d = 1; d < params.rank; ++d) row *= params.dims[d];
+  call.work = params.dims[0] * row * kElementWork;
+  call.axes = {{.extent = params.dims[0],
+                .unit = params.rank == 1 ? kVectorUnit : 1,
+                .borders = {},
+                .arg_steps = {params.a_strides[0], params.b_strides[0], row},
+                .restrict_to = &RestrictTo<kernels::BinaryParams, kSetRows>}};
   return call;
 }
 

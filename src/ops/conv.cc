@@ -15,6 +15,7 @@
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
 #include "ops/matmul_lowering.h"
+#include "ops/parallel_axis.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
@@ -169,6 +170,15 @@ void AppendDepthwise(const NodeContext& node, const Target& target,
   int64_t scratch_bytes = 0;
   KernelCall call = ChooseDepthwise(node, target, p, square ? p.taps[0] : 0, &scratch_bytes);
   call.params = MakeParams(p);
+  call.own_scratch_bytes = scratch_bytes;
+  const int64_t in = int64_t{p.in_size[0]} * p.in_size[1];
+  const int64_t out = int64_t{p.out_size[0]} * p.out_size[1] * p.multiplier;
+  const int64_t taps = int64_t{p.taps[0]} * p.taps[1];
+  call.work = int64_t{p.batch} * p.channels * out * taps;
+  if (p.batch == 1) {
+    call.axes = {AxisOf<&kernels::DepthwiseParams::channels>(
+        p, 1, {in, p.multiplier * taps, p.multiplier, out, 0, out})};
+  }
   call.args = {KernelArg::Input(0),
                weights,
                OptionalInput(node, 2),
@@ -268,6 +278,38 @@ absl::StatusOr<Lowering> LowerRowOfWindows(const NodeContext& node, const Target
   return LowerMatMul(node, target, DType::kFloat, spec);
 }
 
+// The call of a matrix product, of which threads may share images, groups, or output channels by
+// tiles of `tile_rows`; packed weights are filled up to whole tiles. args: X, W, bias, ..., Y, of
+// which those behind the bias are laid out as Y.
+Lowering ProductCall(KernelCall call, const kernels::ConvParams& p, int32_t tile_rows, bool packed,
+                     std::vector<KernelArg> args) {
+  const int64_t depth = int64_t{p.in_channels} * kernels::Volume(p.taps);
+  const int64_t in = int64_t{p.in_channels} * kernels::Volume(p.in_size);
+  const int64_t out = kernels::Volume(p.out_size);
+  const int64_t rows =
+      packed ? (p.out_channels + tile_rows - 1) / tile_rows * tile_rows : p.out_channels;
+  const auto steps = [&](int64_t x, int64_t w, int64_t bias, int64_t y) {
+    std::vector<int64_t> result = {x, w, bias};
+    for (size_t i = 3; i < args.size(); ++i) {
+      result.push_back(args[i].kind == KernelArg::Kind::kScratch ? 0 : y);
+    }
+    return result;
+  };
+  using Params = kernels::ConvParams;
+  const int64_t group = p.out_channels * out;
+  ParallelAxis axis;
+  if (p.batch > 1) {
+    axis = AxisOf<&Params::batch>(p, 1, steps(p.groups * in, 0, 0, p.groups * group));
+  } else if (p.groups > 1) {
+    axis = AxisOf<&Params::groups>(p, 1, steps(in, rows * depth, p.out_channels, group));
+  } else {
+    axis = AxisOf<&Params::out_channels>(p, tile_rows, steps(0, depth, 1, out));
+    if (!packed) axis.borders = WholeTiles(p.out_channels, tile_rows);
+  }
+  const int64_t work = int64_t{p.batch} * p.groups * group * depth;
+  return InParallel(OneCall(std::move(call), p, std::move(args)), work, {std::move(axis)});
+}
+
 Lowering LowerGemmConv(const NodeContext& node, const Target& target, kernels::ConvParams p,
                        const FusedActivation& fused) {
   const Tensor* weights = node.InputConstant(1);
@@ -315,9 +357,10 @@ Lowering LowerGemmConv(const NodeContext& node, const Target& target, kernels::C
                                  ResidualArg(node)};
   if (!direct) args.push_back(KernelArg::Scratch());
   args.push_back(KernelArg::Output(0));
-  Lowering lowering = OneCall(std::move(call), p, std::move(args));
+  Lowering lowering = ProductCall(std::move(call), p, tile.rows, packed, std::move(args));
   if (!direct) {
     lowering.scratch_bytes = kernels::PanelScratchBytes(p.block_channels, taps, tile.width());
+    lowering.calls.back().own_scratch_bytes = lowering.scratch_bytes;
     lowering.scratch_alignment = int64_t{4} * tile.lanes;
   }
   return lowering;
@@ -331,8 +374,8 @@ absl::StatusOr<Lowering> LowerPlainConv(const NodeContext& node, const kernels::
                    (TypedCall<float, double>(
                        node, node.InputDType(0), "kernels/conv.h", "kernels::ConvPlain<{T}>",
                        []<class T> { return FunctionOf<&kernels::ConvPlain<T>>(); })));
-  return OneCall(
-      std::move(call), p,
+  return ProductCall(
+      std::move(call), p, 1, /*packed=*/false,
       {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2), KernelArg::Output(0)});
 }
 

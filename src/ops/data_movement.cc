@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/copy.h"
 #include "kernels/strided_copy.h"
 #include "ops/dispatch.h"
+#include "ops/parallel_axis.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -96,6 +98,25 @@ std::vector<Alias> ViewIfContiguous(const NodeContext& node, const StridedCopySp
   return {{Alias::Kind::kView, output, input, *offset * DTypeBytes(node.InputDType(input))}};
 }
 
+namespace {
+
+// Threads may share the outermost loop of a copy.
+void ShareOut(const kernels::StridedCopyParams& p, KernelCall& call) {
+  constexpr auto kSetLoop = [](kernels::StridedCopyParams& part, int32_t begin, int32_t end) {
+    part.dims[OutermostLoop(part.dims)] = end - begin;
+  };
+  const size_t loop = OutermostLoop(p.dims);
+  call.work = kElementWork;
+  for (const int32_t dim : p.dims) call.work *= dim;
+  call.axes = {{.extent = p.dims[loop],
+                .unit = loop + 1 == std::size(p.dims) ? kVectorUnit : 1,
+                .borders = {},
+                .arg_steps = {p.src_strides[loop], p.dst_strides[loop]},
+                .restrict_to = &RestrictTo<kernels::StridedCopyParams, kSetLoop>}};
+}
+
+}  // namespace
+
 absl::Status AppendStridedCopy(const NodeContext& node, DType dtype, const StridedCopySpec& spec,
                                KernelArg src, KernelArg dst, Lowering* lowering) {
   if (IsEmpty(spec)) return absl::OkStatus();
@@ -121,6 +142,7 @@ absl::Status AppendStridedCopy(const NodeContext& node, DType dtype, const Strid
                               []<class T>() { return FunctionOf<&kernels::StridedCopy<T>>(); });
   call.params = MakeParams(params);
   call.args = {src, dst};
+  ShareOut(params, call);
   lowering->calls.push_back(std::move(call));
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "ops/families.h"
 #include "ops/gradient_context.h"
 #include "ops/onnx_dtype.h"
+#include "ops/parallel_axis.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
@@ -72,7 +73,9 @@ absl::StatusOr<Lowering> LowerUnaryFloat(const NodeContext& node) {
   kernels::UnaryParams params = {};
   ASSIGN_OR_RETURN(params.count,
                    ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
-  return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
+  return InParallel(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    params.count * kElementWork,
+                    {AxisOf<&kernels::UnaryParams::count>(params, kVectorUnit, {1, 1})});
 }
 
 // Gelu by the tanh approximation.

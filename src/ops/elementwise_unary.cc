@@ -6,6 +6,7 @@
 #include "ops/epilogue.h"
 #include "ops/families.h"
 #include "ops/gradient_context.h"
+#include "ops/parallel_axis.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
@@ -29,7 +30,9 @@ absl::StatusOr<Lowering> LowerWith(const NodeContext& node, float alpha, float b
   ASSIGN_OR_RETURN(kernels::UnaryParams params, CountParams(node));
   params.alpha = alpha;
   params.beta = beta;
-  return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
+  return InParallel(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    params.count * kElementWork,
+                    {AxisOf<&kernels::UnaryParams::count>(params, kVectorUnit, {1, 1})});
 }
 
 template <Functor kFunctor, class ElementTypes>
@@ -76,7 +79,9 @@ absl::StatusOr<Lowering> LowerPredicate(const NodeContext& node, float alpha, fl
   ASSIGN_OR_RETURN(kernels::UnaryParams params, CountParams(node));
   params.alpha = alpha;
   params.beta = beta;
-  return OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
+  return InParallel(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    params.count * kElementWork,
+                    {AxisOf<&kernels::UnaryParams::count>(params, kVectorUnit, {1, 1})});
 }
 
 absl::StatusOr<Lowering> LowerIsNaN(const NodeContext& node, const Target&) {

@@ -69,7 +69,14 @@ void InvokeOnHost(const KernelCall& call, std::span<const std::byte* const> inpu
         break;
     }
   }
-  call.function.invoke(call.params.bytes.data(), args.data());
+  if (call.parts.empty()) call.function.invoke(call.params.bytes.data(), args.data());
+  for (const CallPart& part : call.parts) {
+    std::vector<void*> moved = args;
+    for (size_t i = 0; i < moved.size(); ++i) {
+      if (moved[i] != nullptr) moved[i] = static_cast<std::byte*>(moved[i]) + part.arg_offsets[i];
+    }
+    call.function.invoke(part.params.bytes.data(), moved.data());
+  }
 }
 
 }  // namespace onnx_memplan

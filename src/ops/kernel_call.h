@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct KernelFunction {
   void (*invoke)(const void* params, void* const* args) = nullptr;
   // The pointer types as C++ text ("const float*"), one for each argument after the parameters.
   std::span<const std::string_view> arg_types;
+  // Bytes of what these point to; 1 for void.
+  std::span<const int64_t> element_bytes;
 };
 
 // The parameters of one call: the struct's bytes for the host, an initialiser for generated code.
@@ -48,6 +51,27 @@ struct KernelArg {
   friend bool operator==(const KernelArg&, const KernelArg&) = default;
 };
 
+// An axis of a call's work of which every index can be computed by itself: the call does the same,
+// bit for bit, as calls for consecutive ranges of the axis, in whatever order or at the same time.
+struct ParallelAxis {
+  int32_t extent = 0;
+  // Ranges begin at multiples of this (tiles of the kernel, lanes of its vectors) or, where
+  // `borders` says so, at one of these: 0 first, then ascending.
+  int32_t unit = 1;
+  std::vector<int32_t> borders;
+  // By argument: how many elements it moves from one index to the next.
+  std::vector<int64_t> arg_steps;
+  // The parameters for the range [begin, end) of those for all.
+  KernelParams (*restrict_to)(const KernelParams& all, int32_t begin, int32_t end) = nullptr;
+};
+
+// One of the calls that a call was split into.
+struct CallPart {
+  KernelParams params;
+  // By argument: bytes to add to its address.
+  std::vector<int64_t> arg_offsets;
+};
+
 struct KernelCall {
   std::string header;  // below codegen/: "kernels/unary.h"
   std::string name;    // with template arguments: "kernels::Unary<float, kernels::Relu>"
@@ -56,6 +80,14 @@ struct KernelCall {
   std::vector<KernelArg> args;
   // Constants that lowering made for this call (packed weights, tables).
   std::vector<Tensor> constants;
+  // The axes by which the call may be shared out to threads, the best one first. None: it may not.
+  std::vector<ParallelAxis> axes = {};
+  // About how many multiply-adds the call takes, for a choice whether to share it out.
+  int64_t work = 0;
+  // Scratch that each thread needs for itself: the call's last bytes of the node's scratch.
+  int64_t own_scratch_bytes = 0;
+  // What the call is run as, at the same time (SplitCall). Empty: as a whole.
+  std::vector<CallPart> parts = {};
 };
 
 // All that a node does at run time. No calls: nothing to run (every output is a view).
@@ -97,12 +129,22 @@ ONNX_MEMPLAN_ARG_TYPE_(bool)
 ONNX_MEMPLAN_ARG_TYPE_(void)
 #undef ONNX_MEMPLAN_ARG_TYPE_
 
+template <class T>
+constexpr int64_t ElementBytes() {
+  if constexpr (std::is_void_v<T>) {
+    return 1;
+  } else {
+    return sizeof(T);
+  }
+}
+
 template <auto F>
 struct KernelThunk;
 
 template <class Params, class... Args, void (*F)(const Params&, Args...)>
 struct KernelThunk<F> {
   static constexpr std::string_view kArgTypes[] = {ArgTypeName<Args>()...};
+  static constexpr int64_t kElementBytes[] = {ElementBytes<std::remove_pointer_t<Args>>()...};
 
   static void Invoke(const void* params, void* const* args) {
     Call(*static_cast<const Params*>(params), args, std::index_sequence_for<Args...>());
@@ -131,7 +173,8 @@ std::string CppLiteral(const T (&values)[N]) {
 
 template <auto F>
 constexpr KernelFunction FunctionOf() {
-  return {&internal::KernelThunk<F>::Invoke, internal::KernelThunk<F>::kArgTypes};
+  using Thunk = internal::KernelThunk<F>;
+  return {&Thunk::Invoke, Thunk::kArgTypes, Thunk::kElementBytes};
 }
 
 // Params: a plain struct of a kernel header, followed there by MEMPLAN_FIELDS.
@@ -150,8 +193,8 @@ KernelParams MakeParams(const Params& params) {
   return result;
 }
 
-// Runs `call` on the host. `inputs` and `outputs` are the node's (nullptr where omitted); `scratch`
-// has the node's scratch_bytes.
+// Runs `call` on the host, its parts one after the other. `inputs` and `outputs` are the node's
+// (nullptr where omitted); `scratch` has the node's scratch_bytes.
 void InvokeOnHost(const KernelCall& call, std::span<const std::byte* const> inputs,
                   std::span<std::byte* const> outputs, std::byte* scratch);
 

@@ -3,12 +3,16 @@
 #include "ops/matmul_lowering.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/matmul.h"
 #include "kernels/matmul_repacked.h"
 #include "ops/dispatch.h"
+#include "ops/parallel_axis.h"
 #include "support/status_macros.h"
 
 namespace onnx_memplan {
@@ -79,6 +83,68 @@ absl::StatusOr<kernels::MatMulParams> MakeMatMulParams(const NodeContext& node,
   return p;
 }
 
+// ---- What threads may share
+
+// The outermost axis of the batch.
+ParallelAxis BatchAxis(const kernels::MatMulParams& p) {
+  constexpr auto kSetBatch = [](kernels::MatMulParams& part, int32_t begin, int32_t end) {
+    part.batch[OutermostLoop(part.batch)] = end - begin;
+  };
+  const size_t axis = OutermostLoop(p.batch);
+  const int64_t items = kernels::BatchCount(p) / std::max(p.batch[axis], 1);
+  return {
+      .extent = p.batch[axis],
+      .borders = {},
+      .arg_steps = {p.a_batch_stride[axis], p.b_batch_stride[axis], 0, items * p.rows * p.columns},
+      .restrict_to = &RestrictTo<kernels::MatMulParams, kSetBatch>};
+}
+
+// Rows by whole tiles.
+ParallelAxis RowAxis(const kernels::MatMulParams& p, int32_t tile_rows) {
+  ParallelAxis axis =
+      AxisOf<&kernels::MatMulParams::rows>(p, 1, {p.a_row_stride, 0, p.bias_row_stride, p.columns});
+  axis.borders = WholeTiles(p.rows, tile_rows);
+  return axis;
+}
+
+// The columns of a single row, from one of `borders` to another; b_step: of B, from column to
+// column.
+ParallelAxis ColumnAxis(const kernels::MatMulParams& p, int64_t b_step,
+                        std::vector<int32_t> borders) {
+  ParallelAxis axis =
+      AxisOf<&kernels::MatMulParams::columns>(p, 1, {0, b_step, p.bias_column_stride, 1});
+  axis.borders = std::move(borders);
+  return axis;
+}
+
+// Where the panels of a packed B begin. Any run of them is divided into the same ones again.
+std::vector<int32_t> PanelBorders(const kernels::MatMulParams& p, const TileShape& tile) {
+  std::vector<int32_t> borders;
+  for (int32_t column = 0; column < p.columns;) {
+    borders.push_back(column);
+    const int32_t vectors_left = (p.columns - column + tile.lanes - 1) / tile.lanes;
+    column += EqualBlocks(vectors_left, tile.columns) * tile.lanes;
+  }
+  return borders;
+}
+
+// The call of a product, of which threads may share the outermost axis of the batch or, of a single
+// matrix, the rows by tiles of `tile_rows` or the columns of `column_axis`. args: A, B, bias, of
+// some kernels the residual, C.
+Lowering ProductCall(KernelCall call, const kernels::MatMulParams& p, int32_t tile_rows,
+                     std::optional<ParallelAxis> column_axis, std::vector<KernelArg> args) {
+  std::vector<ParallelAxis> axes;
+  if (kernels::BatchCount(p) > 1) {
+    axes.push_back(BatchAxis(p));
+  } else {
+    axes.push_back(RowAxis(p, tile_rows));
+    if (column_axis && p.rows == 1) axes.push_back(*std::move(column_axis));
+  }
+  for (ParallelAxis& axis : axes) axis.arg_steps.resize(args.size(), axis.arg_steps.back());
+  const int64_t work = int64_t{kernels::BatchCount(p)} * p.rows * p.columns * p.depth;
+  return InParallel(OneCall(std::move(call), p, std::move(args)), work, std::move(axes));
+}
+
 // Depth in equal blocks of at most kDepthBlock.
 int32_t DepthBlock(const Target& target, int32_t rows, int32_t depth) {
   if (target.vector_floats <= 4 || rows < 2 || depth <= kDepthBlock) return std::max(depth, 1);
@@ -122,8 +188,8 @@ absl::StatusOr<Lowering> LowerPacked(const NodeContext& node, const Target& targ
   call.name = absl::StrCat("kernels::MatMul<", TileArguments(tile), ", true>");
   call.function = FunctionForTile(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMul<L, R, C, true>>(); });
-  return OneCall(std::move(call), p,
-                 {spec.a, KernelArg::Constant(0), spec.bias, spec.residual, spec.c});
+  return ProductCall(std::move(call), p, tile.rows, ColumnAxis(p, p.depth, PanelBorders(p, tile)),
+                     {spec.a, KernelArg::Constant(0), spec.bias, spec.residual, spec.c});
 }
 
 absl::StatusOr<Lowering> LowerUnpacked(const NodeContext& node, const Target& target,
@@ -138,7 +204,8 @@ absl::StatusOr<Lowering> LowerUnpacked(const NodeContext& node, const Target& ta
   call.name = absl::StrCat("kernels::MatMul<", TileArguments(tile), ", false>");
   call.function = FunctionForTile(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMul<L, R, C, false>>(); });
-  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
+  return ProductCall(std::move(call), p, tile.rows, std::nullopt,
+                     {spec.a, spec.b, spec.bias, spec.residual, spec.c});
 }
 
 absl::StatusOr<Lowering> LowerRepacked(const NodeContext& node, const Target& target,
@@ -153,7 +220,8 @@ absl::StatusOr<Lowering> LowerRepacked(const NodeContext& node, const Target& ta
   call.name = absl::StrCat("kernels::MatMulRepacked<", TileArguments(tile), ">");
   call.function = FunctionForTile(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMulRepacked<L, R, C>>(); });
-  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
+  return ProductCall(std::move(call), p, tile.rows, std::nullopt,
+                     {spec.a, spec.b, spec.bias, spec.residual, spec.c});
 }
 
 absl::StatusOr<Lowering> LowerDot(const NodeContext& node, const Target& target, MatMulSpec spec,
@@ -168,7 +236,9 @@ absl::StatusOr<Lowering> LowerDot(const NodeContext& node, const Target& target,
   call.function = lanes == 16  ? FunctionOf<&kernels::MatMulDot<16>>()
                   : lanes == 8 ? FunctionOf<&kernels::MatMulDot<8>>()
                                : FunctionOf<&kernels::MatMulDot<4>>();
-  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.residual, spec.c});
+  return ProductCall(std::move(call), p, 2,
+                     ColumnAxis(p, p.b_column_stride, WholeTiles(p.columns, 4)),
+                     {spec.a, spec.b, spec.bias, spec.residual, spec.c});
 }
 
 absl::StatusOr<Lowering> LowerPlain(const NodeContext& node, DType dtype, const MatMulSpec& spec) {
@@ -180,7 +250,9 @@ absl::StatusOr<Lowering> LowerPlain(const NodeContext& node, DType dtype, const 
                    (TypedCall<float, double, int32_t, int64_t, uint32_t, uint64_t>(
                        node, dtype, "kernels/matmul.h", "kernels::MatMulPlain<{T}>",
                        []<class T> { return FunctionOf<&kernels::MatMulPlain<T>>(); })));
-  return OneCall(std::move(call), p, {spec.a, spec.b, spec.bias, spec.c});
+  return ProductCall(std::move(call), p, 1,
+                     ColumnAxis(p, p.b_column_stride, WholeTiles(p.columns, 1)),
+                     {spec.a, spec.b, spec.bias, spec.c});
 }
 
 // Whether a copy of B in the tiles' order pays: for all rows but a few, whose long inner products

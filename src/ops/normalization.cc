@@ -12,6 +12,7 @@
 #include "ops/epilogue.h"
 #include "ops/families.h"
 #include "ops/normalization_lowering.h"
+#include "ops/parallel_axis.h"
 #include "ops/reduce_loops.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
@@ -331,6 +332,15 @@ absl::StatusOr<KernelArg> RowOperand(const NodeContext& node, int32_t i, const R
   return repeated;
 }
 
+// The last call may be shared out by rows.
+Lowering ByRows(Lowering lowering, const kernels::LayerNormalizationParams& params,
+                std::vector<int64_t> arg_steps) {
+  constexpr int64_t kNormalizationWork = 2 * kElementWork;
+  return InParallel(
+      std::move(lowering), int64_t{params.outer} * params.count * kNormalizationWork,
+      {AxisOf<&kernels::LayerNormalizationParams::outer>(params, 1, std::move(arg_steps))});
+}
+
 absl::StatusOr<Lowering> LowerLayerNormalization(const NodeContext& node, const Target&) {
   for (int32_t i = 1; i < 3; ++i) {
     if (node.HasOutput(i) && node.OutputType(i).dtype != node.InputDType(0)) {
@@ -351,7 +361,7 @@ absl::StatusOr<Lowering> LowerLayerNormalization(const NodeContext& node, const 
   call.args = {KernelArg::Input(0),  scale, bias, OutputOrNull(node, 0), OutputOrNull(node, 1),
                OutputOrNull(node, 2)};
   lowering.calls.push_back(std::move(call));
-  return lowering;
+  return ByRows(std::move(lowering), params, {params.count, 0, 0, params.count, 1, 1});
 }
 
 absl::StatusOr<Lowering> LowerRmsNormalization(const NodeContext& node, const Target&) {
@@ -367,7 +377,7 @@ absl::StatusOr<Lowering> LowerRmsNormalization(const NodeContext& node, const Ta
   call.params = MakeParams(params);
   call.args = {KernelArg::Input(0), scale, KernelArg::Output(0)};
   lowering.calls.push_back(std::move(call));
-  return lowering;
+  return ByRows(std::move(lowering), params, {params.count, 0, params.count});
 }
 
 // ---- LpNormalization

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/parallel_axis.h"
 #include "ops/pool_lowering.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
@@ -72,6 +73,17 @@ KernelCall VectorCall(std::string_view name, std::string_view arguments, const T
   return call;
 }
 
+// A call that may be shared out by planes.
+Lowering ByPlanes(KernelCall call, const kernels::PoolParams& p, std::vector<KernelArg> args) {
+  const auto volume = [](const int32_t(&size)[3]) { return int64_t{size[0]} * size[1] * size[2]; };
+  const int64_t out = volume(p.out_size);
+  std::vector<int64_t> steps(args.size(), out);
+  steps[0] = volume(p.in_size);
+  return InParallel(OneCall(std::move(call), p, std::move(args)),
+                    p.planes * out * volume(p.taps) * 2,
+                    {AxisOf<&kernels::PoolParams::planes>(p, 1, std::move(steps))});
+}
+
 absl::StatusOr<Lowering> LowerMaxPool(const NodeContext& node, const Target& target) {
   ASSIGN_OR_RETURN(kernels::PoolParams p, MakePoolParams(node, node.InputShape(0)));
   p.column_major = node.Int("storage_order", 0) != 0 ? 1 : 0;
@@ -88,13 +100,13 @@ absl::StatusOr<Lowering> LowerMaxPool(const NodeContext& node, const Target& tar
     KernelCall call = VectorCall("MaxPool", "float, ", target, []<int Lanes> {
       return FunctionOf<&kernels::MaxPool<float, Lanes>>();
     });
-    return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+    return ByPlanes(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
   }
   ASSIGN_OR_RETURN(KernelCall call,
                    (TypedCall<double, int8_t, uint8_t>(
                        node, dtype, "kernels/pool.h", "kernels::MaxPool<{T}, 1>",
                        []<class T> { return FunctionOf<&kernels::MaxPool<T, 1>>(); })));
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
 absl::StatusOr<Lowering> LowerAveragePool(const NodeContext& node, const Target& target) {
@@ -104,13 +116,13 @@ absl::StatusOr<Lowering> LowerAveragePool(const NodeContext& node, const Target&
     KernelCall call = VectorCall("AveragePool", "float, ", target, []<int Lanes> {
       return FunctionOf<&kernels::AveragePool<float, Lanes>>();
     });
-    return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+    return ByPlanes(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
   }
   ASSIGN_OR_RETURN(
       KernelCall call,
       (TypedCall<double>(node, node.InputDType(0), "kernels/pool.h", "kernels::AveragePool<{T}, 1>",
                          []<class T> { return FunctionOf<&kernels::AveragePool<T, 1>>(); })));
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
 absl::StatusOr<Lowering> LowerLpPool(const NodeContext& node, const Target&) {
@@ -120,7 +132,7 @@ absl::StatusOr<Lowering> LowerLpPool(const NodeContext& node, const Target&) {
       KernelCall call,
       (TypedCall<float, double>(node, node.InputDType(0), "kernels/pool.h", "kernels::LpPool<{T}>",
                                 []<class T> { return FunctionOf<&kernels::LpPool<T>>(); })));
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
 }
 
 // ---- Global pools
@@ -146,6 +158,12 @@ absl::StatusOr<kernels::GlobalPoolParams> MakeGlobalPoolParams(const NodeContext
   return p;
 }
 
+Lowering ByPlanes(KernelCall call, const kernels::GlobalPoolParams& p) {
+  return InParallel(OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    int64_t{p.planes} * p.volume * 2,
+                    {AxisOf<&kernels::GlobalPoolParams::planes>(p, 1, {p.volume, 1})});
+}
+
 // A global pool of doubles.
 template <class Pool>
 Lowering LowerGlobalDouble(const kernels::GlobalPoolParams& p, std::string_view pool) {
@@ -153,7 +171,7 @@ Lowering LowerGlobalDouble(const kernels::GlobalPoolParams& p, std::string_view 
   call.header = "kernels/pool.h";
   call.name = absl::StrCat("kernels::GlobalPoolPlain<kernels::", std::string(pool), ">");
   call.function = FunctionOf<&kernels::GlobalPoolPlain<Pool>>();
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 absl::Status RequireFloat(const NodeContext& node) {
@@ -174,7 +192,7 @@ absl::StatusOr<Lowering> LowerGlobalAveragePool(const NodeContext& node, const T
   KernelCall call = VectorCall("GlobalAveragePool", "", target, []<int Lanes> {
     return FunctionOf<&kernels::GlobalAveragePool<Lanes>>();
   });
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 absl::StatusOr<Lowering> LowerGlobalMaxPool(const NodeContext& node, const Target& target) {
@@ -186,7 +204,7 @@ absl::StatusOr<Lowering> LowerGlobalMaxPool(const NodeContext& node, const Targe
   KernelCall call = VectorCall("GlobalMaxPool", "", target, []<int Lanes> {
     return FunctionOf<&kernels::GlobalMaxPool<Lanes>>();
   });
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 absl::StatusOr<Lowering> LowerGlobalLpPool(const NodeContext& node, const Target&) {
@@ -196,7 +214,7 @@ absl::StatusOr<Lowering> LowerGlobalLpPool(const NodeContext& node, const Target
                    (TypedCall<float, double>(
                        node, node.InputDType(0), "kernels/pool.h", "kernels::GlobalLpPool<{T}>",
                        []<class T> { return FunctionOf<&kernels::GlobalLpPool<T>>(); })));
-  return OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  return ByPlanes(std::move(call), p);
 }
 
 }  // namespace

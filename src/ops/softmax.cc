@@ -8,6 +8,7 @@
 #include "kernels/softmax_gradient.h"
 #include "ops/families.h"
 #include "ops/gradient_context.h"
+#include "ops/parallel_axis.h"
 #include "ops/reduce_loops.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
@@ -25,7 +26,11 @@ absl::StatusOr<Lowering> WithSplit(const NodeContext& node, absl::StatusOr<Kerne
   ASSIGN_OR_RETURN(const AxisSplit split,
                    SplitAtAxis(node, node.InputShape(0), node.Int("axis", -1)));
   const kernels::SoftmaxParams params = {split.outer, split.count, split.inner};
-  return OneCall(*std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)});
+  constexpr int64_t kSoftmaxWork = 4 * kElementWork;
+  const int64_t line = int64_t{split.count} * split.inner;
+  return InParallel(OneCall(*std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    split.outer * line * kSoftmaxWork,
+                    {AxisOf<&kernels::SoftmaxParams::outer>(params, 1, {line, line})});
 }
 
 template <Functor kKind>
@@ -65,8 +70,11 @@ absl::StatusOr<Lowering> LowerGradient(const NodeContext& node, const Target&) {
     split.inner = 1;
   }
   const kernels::SoftmaxParams params = {split.outer, split.count, split.inner};
-  return OneCall(std::move(call), params,
-                 {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
+  const int64_t line = int64_t{split.count} * split.inner;
+  return InParallel(OneCall(std::move(call), params,
+                            {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)}),
+                    split.outer * line * kElementWork,
+                    {AxisOf<&kernels::SoftmaxParams::outer>(params, 1, {line, line, line})});
 }
 
 std::vector<Alias> InPlaceGradient(const NodeContext&) {

@@ -116,7 +116,8 @@ absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& tar
                    BuildProgram(std::move(graph), target,
                                 {.io_in_arena = options.io_in_arena,
                                  .recompute_late = recompute_late,
-                                 .allow_missing_kernels = options.allow_missing_kernels}));
+                                 .allow_missing_kernels = options.allow_missing_kernels,
+                                 .threads = options.threads}));
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
   entry.planning_seconds =

@@ -62,6 +62,22 @@ absl::Status UseRoom(const Target& target, const Planner& planner, const Compile
   return absl::OkStatus();
 }
 
+// Shares out the steps of `entry`, which was planned for one thread: that is what its kernels are
+// chosen for, so that results do not depend on the number of threads.
+absl::Status ShareOut(const Planner& planner, const CompileOptions& options, Entry& entry) {
+  const Target target = entry.program.target;
+  ASSIGN_OR_RETURN(entry.program,
+                   BuildProgram(std::move(entry.program.graph), target,
+                                {.io_in_arena = options.io_in_arena,
+                                 .allow_missing_kernels = options.allow_missing_kernels,
+                                 .threads = options.threads}));
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
+  entry.planning_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return absl::OkStatus();
+}
+
 // ONNX knows operators of ours as little as other tools do.
 bool HasOwnOperators(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
@@ -104,7 +120,10 @@ absl::StatusOr<Entry> ChooseLayout(Graph graph, const Target& target, const Plan
 absl::StatusOr<Entry> MakeInferenceEntry(Graph graph, const Target& target, const Planner& planner,
                                          const CompileOptions& options) {
   Graph source = graph;
-  ASSIGN_OR_RETURN(Entry entry, ChooseLayout(std::move(graph), target, planner, options));
+  CompileOptions one_thread = options;
+  one_thread.threads = 1;
+  ASSIGN_OR_RETURN(Entry entry, ChooseLayout(std::move(graph), target, planner, one_thread));
+  if (options.threads > 1) RETURN_IF_ERROR(ShareOut(planner, options, entry));
   if (HasOwnOperators(entry.program.graph)) entry.source = std::move(source);
   return entry;
 }

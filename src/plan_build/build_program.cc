@@ -2,6 +2,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "ops/parallel_axis.h"
 #include "plan/peak_estimate.h"
 #include "plan_build/memory_layout.h"
 #include "plan_build/program.h"
@@ -350,6 +351,9 @@ absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
   const std::vector<bool> no_parts(graph.nodes.size(), false);
   RETURN_IF_ERROR(LowerNodes(graph, target, options,
                              MakeMemoryLayout(graph, aliases, no_parts).runs, lowerings, lowered));
+  for (size_t n = 0; n < lowerings.size() && options.threads > 1; ++n) {
+    SplitCalls(options.threads, target.arena_alignment, aliases[n], lowerings[n]);
+  }
   const std::vector<bool> parts =
       ConcatChooser(graph, target, options, aliases, lowerings).Choose();
   const MemoryLayout layout = MakeMemoryLayout(graph, aliases, parts);
@@ -358,6 +362,7 @@ absl::StatusOr<Program> BuildProgram(Graph graph, const Target& target,
 
   Program program;
   program.target = target;
+  program.threads = options.threads;
   for (int32_t node : builder.task_nodes()) {
     MEMPLAN_CHECK(lowered[Index(node)].done);
     program.steps.push_back(

@@ -43,6 +43,7 @@ struct ProgramStep {
 struct Program {
   Graph graph;  // typed; nodes in a legal order
   Target target;
+  int32_t threads = 1;
   // steps[t] is task t of `problem`. The order of execution is the Plan's.
   std::vector<ProgramStep> steps;
   std::vector<Location> locations;  // by value
@@ -59,6 +60,9 @@ struct BuildOptions {
   // A node for which no code can be generated is a step without calls and scratch, so that the
   // memory can be planned and reported nevertheless.
   bool allow_missing_kernels = false;
+  // Threads that the calls of a step are shared out to (SplitCalls). Which kernels run does not
+  // depend on it, so that results are the same bits for any number.
+  int32_t threads = 1;
 };
 
 // OK, or Unimplemented with all the steps that have no kernel.

@@ -1,4 +1,5 @@
 // Properties that every operator of the table has, over the shared case table.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "ops/all_cases.h"
 #include "ops/cases.h"
 #include "ops/op_def.h"
+#include "ops/parallel_axis.h"
 #include "ops/target.h"
 
 namespace onnx_memplan {
@@ -212,6 +214,38 @@ TEST(OpTableTest, SharedMemoryThatIsOfferedGivesTheSameBits) {
     }
   }
   EXPECT_GT(pairs, 200);
+}
+
+TEST(OpTableTest, PartsForThreadsGiveTheSameBitsInAnyOrderAndInPlace) {
+  std::set<std::string> shared_kernels;
+  for (const OpCase& row : AllCases()) {
+    SCOPED_TRACE(Name(row));
+    CaseGraph built = Build(row);
+    ASSERT_TRUE(InferOutputs(built).ok());
+    const std::vector<Alias> aliases = AliasesOf(built);
+    for (const Target& target : BuiltinTargets()) {
+      absl::StatusOr<Lowering> lowering = LowerNode(built.graph, built.node(), target);
+      ASSERT_TRUE(lowering.ok()) << lowering.status();
+      const std::vector<std::string> whole = RunCase(built, *lowering, nullptr);
+      for (const int32_t threads : {2, 3, 8}) {
+        Lowering shared = *lowering;
+        SplitCalls(threads, target.arena_alignment, aliases, shared, /*least_work=*/1);
+        for (KernelCall& call : shared.calls) {
+          if (call.parts.empty()) continue;
+          ASSERT_LE(call.parts.size(), threads);
+          shared_kernels.insert(call.name.substr(0, call.name.find('<')));
+          std::reverse(call.parts.begin(), call.parts.end());
+        }
+        SCOPED_TRACE(std::to_string(threads) + " threads, " + target.name);
+        EXPECT_EQ(whole, RunCase(built, shared, nullptr));
+        for (const Alias& alias : aliases) {
+          if (built.node().outputs[static_cast<size_t>(alias.output)] == kNoValue) continue;
+          EXPECT_EQ(whole, RunCase(built, shared, &alias));
+        }
+      }
+    }
+  }
+  EXPECT_GE(shared_kernels.size(), 8);
 }
 
 TEST(OpTableTest, OtherElementTypesAreComputedOrRefusedButNeverCrash) {

@@ -2,6 +2,7 @@
 #ifndef ONNX_MEMPLAN_TESTS_OPS_RUN_NODE_H_
 #define ONNX_MEMPLAN_TESTS_OPS_RUN_NODE_H_
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -14,6 +15,7 @@
 #include "onnx_memplan/tensor.h"
 #include "ops/kernel_call.h"
 #include "ops/op_def.h"
+#include "ops/parallel_axis.h"
 #include "ops/target.h"
 #include "support/status_macros.h"
 
@@ -69,9 +71,31 @@ class NodeUnderTest {
   }
 
   // All outputs. With `in_place_input` >= 0, output 0 lies over that input. Memory that the node is
-  // to write is full of NaN before.
+  // to write is full of NaN before. Internal if the node's parts for several threads, in an order
+  // that is not the usual one, give other bits.
   absl::StatusOr<std::vector<Tensor>> Run(const Target& target, int32_t in_place_input = -1) {
-    ASSIGN_OR_RETURN(const Lowering lowering, Lower(target));
+    ASSIGN_OR_RETURN(Lowering lowering, Lower(target));
+    const std::vector<Tensor> results = RunLowering(lowering, in_place_input);
+    const OpDef* def = FindOp(node_.op_type, node_.domain);
+    std::vector<Alias> aliases;
+    if (def->aliases != nullptr) aliases = def->aliases(NodeContext(graph_, node_));
+    const int32_t threads = 2 + runs_++ % 3;
+    SplitCalls(threads, target.arena_alignment, aliases, lowering, /*least_work=*/1);
+    for (KernelCall& call : lowering.calls) std::reverse(call.parts.begin(), call.parts.end());
+    const std::vector<Tensor> shared = RunLowering(lowering, in_place_input);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (std::memcmp(results[i].data(), shared[i].data(),
+                      static_cast<size_t>(results[i].Bytes())) != 0) {
+        return absl::InternalError("output " + std::to_string(i) + " differs when " +
+                                   lowering.calls.back().name + " is shared out to " +
+                                   std::to_string(threads) + " threads for " + target.name);
+      }
+    }
+    return results;
+  }
+
+ private:
+  std::vector<Tensor> RunLowering(const Lowering& lowering, int32_t in_place_input) {
     std::vector<std::unique_ptr<std::byte[]>> memory;
     const auto allocate = [&](int64_t bytes) {
       memory.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
@@ -108,11 +132,11 @@ class NodeUnderTest {
     return results;
   }
 
- private:
   Graph graph_;
   Node node_;
   std::vector<Tensor> data_;
   int outputs_ = 1;
+  static inline int32_t runs_ = 0;
 };
 
 // Uniform in [-1, 1).

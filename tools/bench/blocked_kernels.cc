@@ -75,10 +75,10 @@ kernels::BlockedDirectParams ParamsOf(const Layer& layer) {
 template <int Width, int Vectors, int Pixels, int Step, int Kind>
 void Direct(benchmark::State& state, Layer layer) {
   kernels::BlockedDirectParams p = ParamsOf(layer);
-  const int32_t row_tiles = kernels::SplitDirectRow(p.out_size[1], Pixels).tiles;
   const int32_t tile_floats = layer.in_channels * Pixels * layer.stride * layer.stride;
   p.groups = p.out_blocks * kernels::kChannelBlock / (Width * Vectors);
-  p.chunk_tiles = std::clamp(64 * 1024 / tile_floats, 1, p.out_size[0] * row_tiles);
+  p.tile_end = kernels::DirectTileCount(p.out_size, Pixels);
+  p.chunk_tiles = std::clamp(64 * 1024 / tile_floats, 1, p.tile_end);
   const std::vector<float> x = Filled(int64_t{layer.in_channels + 8} * layer.size * layer.size);
   const std::vector<float> weights =
       Filled(int64_t{layer.in_channels} * layer.taps * layer.taps * (layer.out_channels + 8));

@@ -59,6 +59,8 @@ void Winograd(benchmark::State& state, Layer layer) {
     p.padding[i] = 1;
   }
   const int32_t tiles = kernels::WinogradTiles(p.out_size, Tile);
+  p.out_blocks = kernels::ChannelBlocks(layer.out_channels);
+  p.tile_end = tiles;
   p.group_tiles = std::min(kGroupTiles, (tiles + Rows - 1) / Rows * Rows);
   p.clamps = 1;
   p.highest = INFINITY;

@@ -112,7 +112,7 @@ void AddPlannerOptions(CLI::App& app, PlannerArguments& arguments) {
   app.add_option("--seed", arguments.seed, "Seed of the randomised searches")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--threads", arguments.threads, "Threads that the planner may use")
+  app.add_option("--planner-threads", arguments.threads, "Threads that the planner may use")
       ->type_name("N")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
