@@ -12,7 +12,12 @@
 namespace skeleton {
 
 // A piece of work takes some ten microseconds, which is less than it takes to wake a sleeping
-// thread: a worker looks for the next piece for a while before it sleeps.
+// thread: a worker looks for the next piece for a while before it sleeps. Whoever is there takes
+// parts, so that a worker whose core somebody else has holds nobody up.
+//
+// The ticket says which piece is at hand (high half) and which part is next (low half). A thread
+// takes a part by counting the ticket up; that fails once the ticket is another piece's, so what
+// the thread has read of the piece before is that piece's.
 class ThreadPool {
  public:
   using Part = void (*)(void* context, int32_t index);
@@ -22,11 +27,8 @@ class ThreadPool {
     for (int32_t i = 1; i < threads; ++i) workers_.emplace_back([this] { Work(); });
   }
   ~ThreadPool() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ends_ = true;
-      piece_.fetch_add(1, std::memory_order_release);
-    }
+    ends_.store(true);
+    { const std::lock_guard<std::mutex> lock(mutex_); }
     wake_.notify_all();
     for (std::thread& worker : workers_) worker.join();
   }
@@ -41,24 +43,28 @@ class ThreadPool {
       for (int32_t i = 0; i < parts; ++i) part(context, i);
       return;
     }
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      part_ = part;
-      context_ = context;
-      parts_ = parts;
-      next_.store(0, std::memory_order_relaxed);
-      at_work_.store(static_cast<int32_t>(workers_.size()), std::memory_order_relaxed);
-      piece_.fetch_add(1, std::memory_order_release);
+    const uint64_t last = ticket_.load(std::memory_order_relaxed) >> 32;
+    // No part can be taken while the next piece is being described.
+    ticket_.store(last << 32 | kNoPart);
+    part_.store(part, std::memory_order_relaxed);
+    context_.store(context, std::memory_order_relaxed);
+    parts_.store(parts, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
+    ticket_.store((last + 1) << 32);
+    if (sleepers_.load() > 0) {
+      { const std::lock_guard<std::mutex> lock(mutex_); }
+      wake_.notify_all();
     }
-    if (sleepers_.load() > 0) wake_.notify_all();
-    TakeParts();
-    for (int32_t i = 0; at_work_.load(std::memory_order_acquire) > 0; ++i) Pause(i);
+    while (TakePart()) {
+    }
+    for (int32_t i = 0; done_.load(std::memory_order_acquire) < parts; ++i) Pause(i);
   }
 
  private:
   static constexpr int32_t kLooks = 20000;
+  static constexpr uint64_t kNoPart = UINT32_MAX;
 
-  // A worker whose core somebody else has needs that core.
+  // A thread whose core somebody else needs gives way.
   static void Pause(int32_t looks) {
     if (looks % 64 == 63) {
       std::this_thread::yield();
@@ -69,47 +75,56 @@ class ThreadPool {
     }
   }
 
-  void TakeParts() {
-    for (int32_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < parts_;) {
-      part_(context_, i);
+  // Does one part of the piece at hand; false: there is none left.
+  bool TakePart() {
+    uint64_t ticket = ticket_.load();
+    while (true) {
+      const Part part = part_.load(std::memory_order_relaxed);
+      void* const context = context_.load(std::memory_order_relaxed);
+      const uint64_t index = ticket & UINT32_MAX;
+      if (index >= static_cast<uint64_t>(parts_.load(std::memory_order_relaxed))) return false;
+      if (ticket_.compare_exchange_weak(ticket, ticket + 1)) {
+        part(context, static_cast<int32_t>(index));
+        done_.fetch_add(1, std::memory_order_release);
+        return true;
+      }
     }
   }
 
-  // Returns the number of the next piece of work after `seen`.
-  uint32_t Wait(uint32_t seen) {
+  bool HasNews(uint64_t seen) const { return ends_.load() || ticket_.load() >> 32 != seen; }
+
+  // Until another piece than `seen` is at hand, or the pool ends.
+  void Wait(uint64_t seen) {
     for (int32_t i = 0; i < kLooks; ++i) {
-      const uint32_t piece = piece_.load(std::memory_order_acquire);
-      if (piece != seen) return piece;
+      if (HasNews(seen)) return;
       Pause(i);
     }
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
-    wake_.wait(lock, [&] { return piece_.load(std::memory_order_acquire) != seen; });
+    wake_.wait(lock, [&] { return HasNews(seen); });
     sleepers_.fetch_sub(1);
-    return piece_.load(std::memory_order_acquire);
   }
 
   void Work() {
-    for (uint32_t piece = 0;;) {
-      piece = Wait(piece);
-      if (ends_) return;
-      TakeParts();
-      at_work_.fetch_sub(1, std::memory_order_release);
+    for (uint64_t seen = 0; !ends_.load();) {
+      Wait(seen);
+      seen = ticket_.load() >> 32;
+      while (TakePart()) {
+      }
     }
   }
 
   std::mutex callers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<uint32_t> piece_{0};
+  std::atomic<uint64_t> ticket_{kNoPart};
   std::atomic<int32_t> sleepers_{0};
-  // Of the piece at hand. No worker is between two of them while Run sets these.
-  std::atomic<int32_t> next_{0};
-  std::atomic<int32_t> at_work_{0};
-  int32_t parts_ = 0;
-  Part part_ = nullptr;
-  void* context_ = nullptr;
-  bool ends_ = false;
+  std::atomic<bool> ends_{false};
+  // Of the piece at hand.
+  std::atomic<Part> part_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<int32_t> parts_{0};
+  std::atomic<int32_t> done_{0};
   std::vector<std::thread> workers_;
 };
 

@@ -109,7 +109,8 @@ ReportEntry ReportEntryOf(const Entry& entry) {
           .plan = &entry.plan,
           .planning_seconds = std::nullopt,
           .savings = SavingsOf(entry),
-          .plain_arena_bytes = entry.plain_arena_bytes};
+          .plain_arena_bytes = entry.plain_arena_bytes,
+          .one_thread_arena_bytes = entry.one_thread_arena_bytes};
 }
 
 MemoryReport ReportOf(const CompiledModel::Impl& impl, bool reproducible) {

@@ -26,6 +26,8 @@ struct Entry {
   RecomputeResult recomputed;
   // Where images are kept in blocks of channels: the arena without that.
   std::optional<int64_t> plain_arena_bytes;
+  // Where steps are shared out to threads: the arena for one.
+  std::optional<int64_t> one_thread_arena_bytes;
   // The graph before all passes, if they made operators of it that are not ONNX's.
   std::optional<Graph> source;
 };

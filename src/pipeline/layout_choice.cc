@@ -66,6 +66,7 @@ absl::Status UseRoom(const Target& target, const Planner& planner, const Compile
 // chosen for, so that results do not depend on the number of threads.
 absl::Status ShareOut(const Planner& planner, const CompileOptions& options, Entry& entry) {
   const Target target = entry.program.target;
+  entry.one_thread_arena_bytes = entry.plan.arena_bytes;
   ASSIGN_OR_RETURN(entry.program,
                    BuildProgram(std::move(entry.program.graph), target,
                                 {.io_in_arena = options.io_in_arena,

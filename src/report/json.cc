@@ -82,6 +82,7 @@ std::string RenderJson(const MemoryReport& report) {
                  {"ir_version", report.model.ir_version},
                  {"opset", report.model.opset}}},
                {"target", report.target},
+               {"threads", report.threads},
                {"planner", report.planner},
                {"method", report.method},
                {"arena_bytes", report.arena_bytes},
@@ -96,6 +97,10 @@ std::string RenderJson(const MemoryReport& report) {
                {"macs", report.macs},
                {"stack_bound_bytes", report.stack_bound_bytes}};
   if (report.plain_arena_bytes) json["plain_layout_arena_bytes"] = *report.plain_arena_bytes;
+  if (report.threads > 1) json["shared_steps"] = report.shared_steps;
+  if (report.one_thread_arena_bytes) {
+    json["one_thread_arena_bytes"] = *report.one_thread_arena_bytes;
+  }
   if (report.planning_seconds.has_value()) json["planning_seconds"] = *report.planning_seconds;
   json["inputs"] = PortsJson(report.inputs);
   json["outputs"] = PortsJson(report.outputs);

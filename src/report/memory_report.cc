@@ -246,6 +246,17 @@ int64_t MemoryReport::shared_arena_bytes() const {
   return bytes;
 }
 
+namespace {
+
+int64_t SharedSteps(const Program& program) {
+  return std::count_if(program.steps.begin(), program.steps.end(), [](const ProgramStep& step) {
+    return std::any_of(step.lowering.calls.begin(), step.lowering.calls.end(),
+                       [](const KernelCall& call) { return !call.parts.empty(); });
+  });
+}
+
+}  // namespace
+
 MemoryReport MakeReport(std::span<const ReportEntry> entries, ReportModel model,
                         std::string planner) {
   const ReportEntry& first = entries.front();
@@ -261,7 +272,10 @@ MemoryReport MakeReport(std::span<const ReportEntry> entries, ReportModel model,
   report.planning_seconds = first.planning_seconds;
   ReportMaker(*first.program, *first.plan).Fill(report);
   report.weights_bytes = WeightsBytes(entries);
-  report.plain_arena_bytes = entries.front().plain_arena_bytes;
+  report.plain_arena_bytes = first.plain_arena_bytes;
+  report.threads = first.program->threads;
+  report.shared_steps = SharedSteps(*first.program);
+  report.one_thread_arena_bytes = first.one_thread_arena_bytes;
   FillStates(*first.program, report);
   for (const ReportEntry& entry : entries) report.entry_points.push_back(Summary(entry));
   return report;

@@ -113,6 +113,10 @@ struct MemoryReport {
   int64_t persistent_bytes = 0;  // the block of states
   // Where images are kept in blocks of channels: the arena without that.
   std::optional<int64_t> plain_arena_bytes;
+  int32_t threads = 1;
+  int64_t shared_steps = 0;  // that more than one thread works at
+  // Where there is more than one thread: the arena for one.
+  std::optional<int64_t> one_thread_arena_bytes;
   int64_t macs = 0;
   int64_t stack_bound_bytes = 0;  // see StackBoundBytes
   std::optional<double> planning_seconds;
@@ -138,6 +142,7 @@ struct ReportEntry {
   std::optional<double> planning_seconds = std::nullopt;
   ReportSavings savings = {};
   std::optional<int64_t> plain_arena_bytes = std::nullopt;
+  std::optional<int64_t> one_thread_arena_bytes = std::nullopt;
 };
 
 // `entries` is not empty; the first one is reported in full.

@@ -140,6 +140,15 @@ std::string RenderText(const MemoryReport& report, bool all_steps) {
     absl::StrAppendFormat(&text, "  layout     %14s B  images in blocks of 8 channels; without\n",
                           Grouped(*report.plain_arena_bytes));
   }
+  if (report.threads > 1) {
+    absl::StrAppendFormat(&text, "  threads    %14d    share %d of the steps", report.threads,
+                          report.shared_steps);
+    if (report.one_thread_arena_bytes) {
+      absl::StrAppendFormat(&text, "; arena for one: %s B",
+                            Grouped(*report.one_thread_arena_bytes));
+    }
+    absl::StrAppend(&text, "\n");
+  }
   absl::StrAppendFormat(&text, "  weights    %14s B\n", Grouped(report.weights_bytes));
   if (report.persistent_bytes > 0) {
     absl::StrAppendFormat(&text, "  persistent %14s B  %s\n", Grouped(report.persistent_bytes),

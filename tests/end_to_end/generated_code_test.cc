@@ -91,6 +91,40 @@ TEST_P(GeneratedCodeTest, TheSelfTestPassesWithEveryFormOfWeights) {
   }
 }
 
+TEST_P(GeneratedCodeTest, ThreadsRaceForNothing) {
+  const TemporaryFolder folder;
+  ASSERT_NO_FATAL_FAILURE(Generate("--threads 3 --self-test '" + data_ + "'", folder));
+  for (const std::string flags : {"-O2", "-O1 -g -fsanitize=thread"}) {
+    const CommandResult built =
+        RunCommand("g++ -std=c++17 -Wall -Wextra -Wconversion -Wshadow -Werror " + flags +
+                       " net.cpp net_threads.cpp net_selftest.cpp -pthread -o net",
+                   folder);
+    ASSERT_EQ(built.exit_status, 0) << built.output;
+    // ThreadSanitizer has no place in the random layout of newer kernels.
+    const CommandResult ran = RunCommand("setarch -R ./net || ./net", folder);
+    EXPECT_EQ(ran.exit_status, 0) << ran.output;
+    EXPECT_THAT(ran.output, HasSubstr("passed"));
+    EXPECT_THAT(ran.output, Not(HasSubstr("data race")));
+  }
+}
+
+TEST_P(GeneratedCodeTest, TheCallerMaySharePartsOut) {
+  const TemporaryFolder folder;
+  ASSERT_NO_FATAL_FAILURE(Generate("--threads 4 --self-test '" + data_ + "'", folder));
+  folder.Write("parallel.c",
+               "#include \"net.h\"\n"
+               "void net_parallel(int32_t parts, void (*part)(void* context, int32_t index), "
+               "void* context) {\n"
+               "  while (parts > 0) part(context, --parts);\n"
+               "}\n");
+  const CommandResult ran = RunCommand(
+      "gcc -std=c11 -Wall -Wextra -Werror -c parallel.c && "
+      "g++ -O1 net.cpp net_selftest.cpp parallel.o -o net && ./net",
+      folder);
+  EXPECT_EQ(ran.exit_status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("passed"));
+}
+
 TEST_P(GeneratedCodeTest, TheStackStaysWithinTheReportedBound) {
   for (const std::string target : {"generic", "x86-64-v3", "x86-64-v4"}) {
     const TemporaryFolder folder;

@@ -48,6 +48,23 @@ TEST_P(ShippedModelTest, ReplayMatchesPyTorchOnEveryTarget) {
   }
 }
 
+TEST_P(ShippedModelTest, ThreadsShareTheWorkAndGiveTheSameBits) {
+  for (const TargetInfo& target : AvailableTargets()) {
+    CompileOptions options;
+    options.target = target.name;
+    const auto input = ReadTensorFile(Folder(GetParam()) + "/input_0.npy");
+    const auto expected = Compile(GetParam(), options).Run({&*input, 1});
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (const int32_t threads : {2, 3, 7}) {
+      options.threads = threads;
+      const CompiledModel model = Compile(GetParam(), options);
+      const auto outputs = model.Run({&*input, 1});
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_EQ(*outputs, *expected) << threads << " threads for " << target.name;
+    }
+  }
+}
+
 TEST_P(ShippedModelTest, ArenaIsProvenMinimal) {
   const CompiledModel model = Compile(GetParam());
   EXPECT_TRUE(model.plan().proven_optimal);

@@ -94,6 +94,13 @@ void AddModelOptions(CLI::App& app, ModelArguments& arguments) {
          "arena")
       ->check(CLI::IsMember({"balanced", "speed", "size", "memory"}))
       ->capture_default_str();
+  app.add_option("--threads", arguments.threads,
+                 "Threads that the generated code runs on: the same results bit for bit, sooner, "
+                 "with more working memory. With more than one, FILE_threads.cpp has a pool that "
+                 "you may replace (docs/generated-code.md)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
 }
 
 void AddPlannerOptions(CLI::App& app, PlannerArguments& arguments) {
@@ -188,6 +195,7 @@ absl::StatusOr<CompileOptions> MakeCompileOptions(const ModelArguments& model,
                      : model.optimize == "size"   ? OptimizeFor::kSize
                      : model.optimize == "memory" ? OptimizeFor::kMemory
                                                   : OptimizeFor::kBalanced;
+  options.threads = model.threads;
   options.planner = planner.planner;
   options.budget = MakeBudget(planner, output);
   return options;

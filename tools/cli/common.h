@@ -15,7 +15,7 @@
 
 namespace onnx_memplan::cli {
 
-// Options that say which model, for which target, by which planner.
+// Options that say which model, and for what.
 struct ModelArguments {
   std::string model;
   std::vector<std::string> dims;
@@ -25,6 +25,7 @@ struct ModelArguments {
   std::vector<std::string> passes_off;
   std::string target = "generic";
   std::string optimize = "balanced";
+  int32_t threads = 1;
 };
 
 struct PlannerArguments {

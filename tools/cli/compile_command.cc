@@ -29,7 +29,6 @@ struct CompileArguments {
   std::string state_section;
   std::string self_test;
   std::string emit_onnx;
-  int32_t threads = 1;
   bool reproducible = false;
   bool list_passes = false;
 };
@@ -74,13 +73,6 @@ void AddOptions(CLI::App& app, CompileArguments& arguments) {
                  "Also write FILE_selftest.cpp with a main() that runs the inputs of DIR "
                  "(input_0.npy, ...) and compares with output_0.npy, ...")
       ->type_name("DIR");
-  app.add_option(
-         "--threads", arguments.threads,
-         "Threads that the generated code runs on; with more than one, FILE_threads.cpp has "
-         "a pool that you may replace")
-      ->type_name("N")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
   app.add_option("--emit-onnx", arguments.emit_onnx, "Write the optimised graph as ONNX")
       ->type_name("FILE.onnx");
   AddPlannerOptions(app, arguments.planner);
@@ -115,7 +107,9 @@ std::string OptionsText(const CompileArguments& arguments) {
   for (const std::string& pass : arguments.model.passes_off) {
     absl::StrAppend(&text, " --no-pass ", pass);
   }
-  if (arguments.threads > 1) absl::StrAppend(&text, " --threads ", arguments.threads);
+  if (arguments.model.threads > 1) {
+    absl::StrAppend(&text, " --threads ", arguments.model.threads);
+  }
   return text + TrainOptionsText(arguments.train);
 }
 
@@ -180,7 +174,6 @@ absl::Status RunCompile(const CompileArguments& arguments) {
   ASSIGN_OR_RETURN(CompileOptions options,
                    MakeCompileOptions(arguments.model, arguments.planner, arguments.output));
   options.io_in_arena = arguments.io == "arena";
-  options.threads = arguments.threads;
   options.allow_missing_kernels = arguments.emit.empty();
   ASSIGN_OR_RETURN(options.train, MakeTrainOptions(arguments.train));
   if (!arguments.arena_limit.empty()) {
