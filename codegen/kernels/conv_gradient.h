@@ -30,9 +30,11 @@ struct ConvWeightGradParams {
   int32_t dilation[3];
   int32_t padding[3];
   int32_t block_channels;  // input channels of a block
+  int32_t x_channels;   // of an image of x and of dy: those of all groups, and maybe of others that
+  int32_t dy_channels;  // another call computes
 };
 MEMPLAN_FIELDS(ConvWeightGradParams, batch, groups, in_channels, out_channels, in_size, out_size,
-               taps, stride, dilation, padding, block_channels);
+               taps, stride, dilation, padding, block_channels, x_channels, dy_channels);
 
 // Pixels in a panel.
 constexpr int32_t WeightGradPixels(int32_t lanes) { return 4 * lanes; }
@@ -112,7 +114,10 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
   for (int32_t i = 0; i < rows * kWidth; ++i) sums[i] = 0;
   // Output channels that fill up the last vector.
   for (int32_t i = 0; i < kPixels * kWidth; ++i) dy_panel[i] = 0;
-  PanelSource source = {x, 0, p.batch * p.groups * p.in_channels * in_volume, block.channels};
+  const ptrdiff_t last_image = static_cast<ptrdiff_t>(p.batch - 1) * p.x_channels;
+  const ptrdiff_t group_channel =
+      static_cast<ptrdiff_t>(block.group) * p.in_channels + block.channel;
+  PanelSource source = {x, 0, (last_image + p.groups * p.in_channels) * in_volume, block.channels};
   TileArgs t = {};
   t.a_row_stride = direct ? static_cast<int32_t>(in_volume) : kPixels;
   t.a_depth_stride = 1;
@@ -125,9 +130,10 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
   t.alpha = 1;
   t.beta = 1;
   for (int32_t image = 0; image < p.batch; ++image) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(image) * p.groups + block.group;
-    const float* image_dy = dy + (at * p.out_channels + block.first) * pixels;
-    source.at = (at * p.in_channels + block.channel) * in_volume;
+    const ptrdiff_t dy_channel =
+        static_cast<ptrdiff_t>(image) * p.dy_channels + block.group * p.out_channels + block.first;
+    const float* image_dy = dy + dy_channel * pixels;
+    source.at = (static_cast<ptrdiff_t>(image) * p.x_channels + group_channel) * in_volume;
     for (int32_t pixel = 0; pixel < pixels; pixel += kPixels) {
       t.depth = pixels - pixel < kPixels ? pixels - pixel : kPixels;
       TransposePanel<Lanes, kWidth>(image_dy + pixel, pixels, t.depth, block.count, dy_panel);
@@ -144,7 +150,7 @@ MEMPLAN_SHARED_FUNCTION void ConvWeightGradBlock(const ConvWeightGradParams& p,
 
 // Calls use(at, rows, gradient) for each run of `rows` weights that lie together, from element `at`
 // of the weights on: the gradient of the k-th is gradient[k * Lanes * Columns]. All weights once.
-// x: [batch][groups * in_channels][in_size]; dy: [batch][groups * out_channels][out_size]. A block
+// x: [batch][x_channels][in_size]; dy: [batch][dy_channels][out_size]. A block
 // has at least Rows rows. scratch: ConvWeightGradScratchBytes.
 template <int Lanes, int Rows, int Columns, class Use>
 MEMPLAN_INLINE void ForWeightGradRuns(const ConvWeightGradParams& p, const float* x,
@@ -257,9 +263,8 @@ MEMPLAN_KERNEL void ConvWeightGradDot(const ConvWeightGradParams& p, const float
       for (int32_t tap = 0; tap < Volume(p.taps); ++tap) {
         float sum = 0;
         for (int32_t image = 0; image < p.batch; ++image) {
-          const ptrdiff_t x_plane =
-              static_cast<ptrdiff_t>(image) * p.groups * p.in_channels + first + c;
-          const ptrdiff_t dy_plane = static_cast<ptrdiff_t>(image) * p.groups * p.out_channels + m;
+          const ptrdiff_t x_plane = static_cast<ptrdiff_t>(image) * p.x_channels + first + c;
+          const ptrdiff_t dy_plane = static_cast<ptrdiff_t>(image) * p.dy_channels + m;
           sum += DotPlanes<VectorLanes(Lanes)>(
               p, x + x_plane * in_volume, dy + dy_plane * out_volume, tap / p.taps[2] / p.taps[1],
               tap / p.taps[2] % p.taps[1], tap % p.taps[2]);
@@ -286,10 +291,8 @@ MEMPLAN_KERNEL void ConvWeightGradPlain(const ConvWeightGradParams& p, const T* 
       T sum = T(0);
       for (int32_t image = 0; image < p.batch; ++image) {
         const T* in =
-            x + (static_cast<ptrdiff_t>(image) * p.groups * p.in_channels + first + k / taps) *
-                    in_volume;
-        const T* out =
-            dy + (static_cast<ptrdiff_t>(image) * p.groups * p.out_channels + m) * out_volume;
+            x + (static_cast<ptrdiff_t>(image) * p.x_channels + first + k / taps) * in_volume;
+        const T* out = dy + (static_cast<ptrdiff_t>(image) * p.dy_channels + m) * out_volume;
         for (int32_t pixel = 0; pixel < out_volume; ++pixel) {
           const int32_t q[3] = {pixel / p.out_size[2] / p.out_size[1],
                                 pixel / p.out_size[2] % p.out_size[1], pixel % p.out_size[2]};

@@ -53,10 +53,12 @@ struct ConvUpdateParams {
   int32_t dilation[3];
   int32_t padding[3];
   int32_t block_channels;
+  int32_t x_channels;
+  int32_t dy_channels;
 };
 MEMPLAN_FIELDS(ConvUpdateParams, beta1, beta2, momentum, weight_decay, epsilon, nesterov, decoupled,
                batch, groups, in_channels, out_channels, in_size, out_size, taps, stride, dilation,
-               padding, block_channels);
+               padding, block_channels, x_channels, dy_channels);
 
 template <class Params>
 MEMPLAN_INLINE OptimizerParams OptimizerOf(const Params& p) {
@@ -128,6 +130,8 @@ MEMPLAN_INLINE ConvWeightGradParams WeightGradOf(const ConvUpdateParams& p) {
     result.padding[i] = p.padding[i];
   }
   result.block_channels = p.block_channels;
+  result.x_channels = p.x_channels;
+  result.dy_channels = p.dy_channels;
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/mask.h"
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
+#include "ops/parallel_axis.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
@@ -70,8 +71,9 @@ absl::StatusOr<Lowering> LowerGradient(const NodeContext& node, const Target&) {
     params.alpha = node.Float(attributes.alpha, attributes.alpha_default);
     params.beta = node.Float(attributes.beta, attributes.beta_default);
   }
-  return OneCall(std::move(call), params,
-                 {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
+  return ByElements(OneCall(std::move(call), params,
+                            {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)}),
+                    params, {1, 1, 1});
 }
 
 // ---- dX = dY * f'(X + bias), where the bias runs along the last dimension
@@ -97,9 +99,12 @@ absl::StatusOr<Lowering> LowerBiasGradient(const NodeContext& node, const Target
   ASSIGN_OR_RETURN(params.rows, ToInt32(node, count, "the number of elements"));
   ASSIGN_OR_RETURN(params.columns, ToInt32(node, node.InputShape(0).back(), "a dimension"));
   if (params.columns > 0) params.rows /= params.columns;
-  return OneCall(
-      std::move(call), params,
-      {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2), KernelArg::Output(0)});
+  return InParallel(OneCall(std::move(call), params,
+                            {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2),
+                             KernelArg::Output(0)}),
+                    int64_t{params.rows} * params.columns * kElementWork,
+                    {AxisOf<&kernels::BiasActivationGradientParams::rows>(
+                        params, 1, {params.columns, params.columns, 0, params.columns})});
 }
 
 // ---- Masks
@@ -169,9 +174,10 @@ absl::StatusOr<Lowering> LowerClipGrad(const NodeContext& node, const Target&) {
                                "kernels::ClipGrad<{T}>", "",
                                []<class T> { return FunctionOf<&kernels::ClipGrad<T>>(); }));
   ASSIGN_OR_RETURN(const kernels::MaskParams params, CountParams(node));
-  return OneCall(std::move(call), params,
-                 {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
-                  OptionalInput(node, 3), KernelArg::Output(0)});
+  return ByElements(OneCall(std::move(call), params,
+                            {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
+                             OptionalInput(node, 3), KernelArg::Output(0)}),
+                    params, {1, 1, 0, 0, 1});
 }
 
 absl::StatusOr<Lowering> LowerMaskedGrad(const NodeContext& node, const Target&) {

@@ -81,6 +81,8 @@ absl::StatusOr<kernels::ConvWeightGradParams> MakeWeightGradParams(const NodeCon
   RETURN_IF_ERROR(ToThreeAxes(node, shape.dilation, 1, p.dilation));
   RETURN_IF_ERROR(ToThreeAxes(node, shape.padding, 0, p.padding));
   p.block_channels = std::max(p.in_channels, 1);
+  p.x_channels = p.groups * p.in_channels;
+  p.dy_channels = p.groups * p.out_channels;
   return p;
 }
 
@@ -114,6 +116,8 @@ WeightGradTiling TileWeightGrad(const NodeContext& node, const Target& target,
 
 namespace {
 
+using enum WeightGradArg;
+
 // Fewer output channels leave most of a vector of them empty.
 constexpr int32_t kMostDotChannels = 2;
 
@@ -124,8 +128,9 @@ Lowering LowerDot(const Target& target, const kernels::ConvWeightGradParams& p) 
   call.name = absl::StrCat("kernels::ConvWeightGradDot<", lanes, ">");
   call.function = lanes == 8 ? FunctionOf<&kernels::ConvWeightGradDot<8>>()
                              : FunctionOf<&kernels::ConvWeightGradDot<4>>();
-  return OneCall(std::move(call), p,
-                 {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
+  return InParallel(
+      OneCall(std::move(call), p, {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)}),
+      WeightGradWork(p), {WeightGradAxis(p, 1, {kX, kDy, kW})});
 }
 
 Lowering LowerGemm(const WeightGradTiling& tiling) {
@@ -141,7 +146,9 @@ Lowering LowerGemm(const WeightGradTiling& tiling) {
   lowering.scratch_bytes = kernels::ConvWeightGradScratchBytes(
       tiling.params.block_channels, kernels::Volume(tiling.params.taps), tile.lanes, tile.columns);
   lowering.scratch_alignment = int64_t{4} * tile.lanes;
-  return lowering;
+  lowering.calls.back().own_scratch_bytes = lowering.scratch_bytes;
+  return InParallel(std::move(lowering), WeightGradWork(tiling.params),
+                    {WeightGradAxis(tiling.params, tile.width(), {kX, kDy, kStays, kW})});
 }
 
 absl::StatusOr<Lowering> LowerWeightGrad(const NodeContext& node, const Target& target) {
@@ -156,8 +163,9 @@ absl::StatusOr<Lowering> LowerWeightGrad(const NodeContext& node, const Target& 
                                           "kernels::ConvWeightGradPlain<{T}>", []<class T> {
                                             return FunctionOf<&kernels::ConvWeightGradPlain<T>>();
                                           })));
-    lowering = OneCall(std::move(call), p,
-                       {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)});
+    lowering = InParallel(OneCall(std::move(call), p,
+                                  {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Output(0)}),
+                          WeightGradWork(p), {WeightGradAxis(p, 1, {kX, kDy, kW})});
   }
   lowering.macs =
       node.InputType(1).NumElements() * p.in_channels * int64_t{kernels::Volume(p.taps)};

@@ -14,6 +14,7 @@
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
 #include "ops/matmul_lowering.h"
+#include "ops/parallel_axis.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
@@ -227,6 +228,31 @@ int32_t PanelChannels(const kernels::ConvTransposeParams& p, int64_t budget, int
   return EqualBlocks(p.in_channels, budget / kernels::PanelScratchBytes(1, taps, tile.width()));
 }
 
+// A call of one of this file's kernels, of which threads may share the images or, of a single one,
+// the groups if the weights of one follow those of another. The arguments are X, W, bias, residual,
+// maybe scratch, and Y.
+Lowering ByImages(Lowering lowering, const kernels::ConvTransposeParams& p,
+                  bool by_groups = false) {
+  using Params = kernels::ConvTransposeParams;
+  const int64_t in = int64_t{p.in_channels} * kernels::Volume(p.in_size);
+  const int64_t out = int64_t{p.out_channels} * kernels::Volume(p.out_size);
+  const int64_t weights = int64_t{p.in_channels} * p.out_channels * kernels::Volume(p.taps);
+  KernelCall& call = lowering.calls.front();
+  const bool has_scratch = call.args.size() == 6;
+  const auto steps = [&](int64_t x, int64_t w, int64_t bias, int64_t y) {
+    return has_scratch ? std::vector<int64_t>{x, w, bias, y, 0, y}
+                       : std::vector<int64_t>{x, w, bias, y, y};
+  };
+  call.own_scratch_bytes = lowering.scratch_bytes;
+  std::vector<ParallelAxis> axes = {
+      AxisOf<&Params::batch>(p, 1, steps(p.groups * in, 0, 0, p.groups * out))};
+  if (by_groups && p.batch == 1) {
+    axes = {AxisOf<&Params::groups>(p, 1, steps(in, weights, p.out_channels, out))};
+  }
+  const int64_t work = int64_t{p.batch} * p.groups * weights * kernels::Volume(p.in_size);
+  return InParallel(std::move(lowering), work, std::move(axes));
+}
+
 Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
                              kernels::ConvTransposeParams p, const Tensor& weights) {
   const PhaseSizes most = LargestPhase(p);
@@ -244,7 +270,7 @@ Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
                                ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
   lowering.scratch_bytes = kernels::PanelScratchBytes(p.block_channels, most.taps, tile.width());
   lowering.scratch_alignment = int64_t{4} * tile.lanes;
-  return lowering;
+  return ByImages(std::move(lowering), p);
 }
 
 // ---- Weights that are not known while planning
@@ -252,13 +278,13 @@ Lowering LowerTransposedGemm(const NodeContext& node, const Target& target,
 // A call of input, weights, bias, residual, scratch and output.
 Lowering RuntimeWeightsCall(const NodeContext& node, KernelCall call,
                             const kernels::ConvTransposeParams& p, int64_t scratch_bytes,
-                            int32_t lanes) {
+                            int32_t lanes, bool by_groups) {
   Lowering lowering = OneCall(std::move(call), p,
                               {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
                                ResidualArg(node), KernelArg::Scratch(), KernelArg::Output(0)});
   lowering.scratch_bytes = scratch_bytes;
   lowering.scratch_alignment = int64_t{4} * lanes;
-  return lowering;
+  return ByImages(std::move(lowering), p, by_groups);
 }
 
 // Tiles of pixels that a block of weights serves at once, where reading the weights anew for each
@@ -287,7 +313,8 @@ Lowering LowerTapped(const NodeContext& node, const Target& target,
   });
   return RuntimeWeightsCall(
       node, std::move(call), p,
-      kernels::ConvTransposeTappedScratchBytes(p, most.taps, tile.lanes, tile.width()), tile.lanes);
+      kernels::ConvTransposeTappedScratchBytes(p, most.taps, tile.lanes, tile.width()), tile.lanes,
+      /*by_groups=*/false);
 }
 
 Lowering LowerDepthwise(const NodeContext& node, const Target& target,
@@ -299,7 +326,7 @@ Lowering LowerDepthwise(const NodeContext& node, const Target& target,
   call.function = lanes == 8 ? FunctionOf<&kernels::ConvTransposeDepthwise<8>>()
                              : FunctionOf<&kernels::ConvTransposeDepthwise<4>>();
   return RuntimeWeightsCall(node, std::move(call), p, kernels::DepthwiseTransposeScratchBytes(p),
-                            lanes);
+                            lanes, /*by_groups=*/true);
 }
 
 // Whether a depthwise transposed convolution is a depthwise convolution with its taps reversed. Not
@@ -414,9 +441,10 @@ absl::StatusOr<Lowering> LowerConvTranspose(const NodeContext& node, const Targe
                                           "kernels::ConvTransposePlain<{T}>", []<class T> {
                                             return FunctionOf<&kernels::ConvTransposePlain<T>>();
                                           })));
-    lowering = OneCall(std::move(call), p,
-                       {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
-                        ResidualArg(node), KernelArg::Output(0)});
+    lowering = ByImages(OneCall(std::move(call), p,
+                                {KernelArg::Input(0), KernelArg::Input(1), OptionalInput(node, 2),
+                                 ResidualArg(node), KernelArg::Output(0)}),
+                        p, /*by_groups=*/true);
   } else if (weights != nullptr) {
     lowering = LowerTransposedGemm(node, target, p, *weights);
   } else if (IsOneWindow(p) && !node.HasInput(2)) {

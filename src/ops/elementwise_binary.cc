@@ -73,9 +73,8 @@ absl::StatusOr<Lowering> LowerUnaryFloat(const NodeContext& node) {
   kernels::UnaryParams params = {};
   ASSIGN_OR_RETURN(params.count,
                    ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
-  return InParallel(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
-                    params.count * kElementWork,
-                    {AxisOf<&kernels::UnaryParams::count>(params, kVectorUnit, {1, 1})});
+  return ByElements(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    params, {1, 1});
 }
 
 // Gelu by the tanh approximation.

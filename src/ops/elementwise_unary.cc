@@ -30,9 +30,8 @@ absl::StatusOr<Lowering> LowerWith(const NodeContext& node, float alpha, float b
   ASSIGN_OR_RETURN(kernels::UnaryParams params, CountParams(node));
   params.alpha = alpha;
   params.beta = beta;
-  return InParallel(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
-                    params.count * kElementWork,
-                    {AxisOf<&kernels::UnaryParams::count>(params, kVectorUnit, {1, 1})});
+  return ByElements(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    params, {1, 1});
 }
 
 template <Functor kFunctor, class ElementTypes>
@@ -79,9 +78,8 @@ absl::StatusOr<Lowering> LowerPredicate(const NodeContext& node, float alpha, fl
   ASSIGN_OR_RETURN(kernels::UnaryParams params, CountParams(node));
   params.alpha = alpha;
   params.beta = beta;
-  return InParallel(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
-                    params.count * kElementWork,
-                    {AxisOf<&kernels::UnaryParams::count>(params, kVectorUnit, {1, 1})});
+  return ByElements(OneCall(std::move(call), params, {KernelArg::Input(0), KernelArg::Output(0)}),
+                    params, {1, 1});
 }
 
 absl::StatusOr<Lowering> LowerIsNaN(const NodeContext& node, const Target&) {

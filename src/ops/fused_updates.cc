@@ -20,6 +20,7 @@
 #include "ops/families.h"
 #include "ops/gemm_lowering.h"
 #include "ops/optimizers.h"
+#include "ops/parallel_axis.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
@@ -191,7 +192,13 @@ absl::StatusOr<Lowering> LowerMatMulUpdate(const NodeContext& node, const Target
   lowering.scratch_bytes = kernels::MatMulUpdateScratchBytes(p.block_rows, p.columns);
   lowering.scratch_alignment = int64_t{4} * tile.lanes;
   lowering.macs = int64_t{p.rows} * p.columns * p.depth;
-  return lowering;
+  lowering.calls.back().own_scratch_bytes = lowering.scratch_bytes;
+  const int64_t row = p.columns;
+  const int64_t work = lowering.macs;
+  return InParallel(
+      std::move(lowering), work,
+      {AxisOf<&kernels::MatMulUpdateParams::rows>(
+          p, p.block_rows, {row, p.a_row_stride, 0, 0, 0, 0, row, row, 0, row, row, row})});
 }
 
 // ---- ConvWeightUpdate
@@ -220,6 +227,8 @@ absl::StatusOr<Lowering> LowerConvUpdate(const NodeContext& node, const Target& 
   std::copy_n(from.dilation, 3, p.dilation);
   std::copy_n(from.padding, 3, p.padding);
   p.block_channels = from.block_channels;
+  p.x_channels = from.x_channels;
+  p.dy_channels = from.dy_channels;
   const TileShape& tile = tiling.tile;
   const auto [rule_name, function] = ForRule(rule, [&]<class R> {
     return FunctionForTile(tile, []<int L, int Rows, int C> {
@@ -236,7 +245,12 @@ absl::StatusOr<Lowering> LowerConvUpdate(const NodeContext& node, const Target& 
       kernels::ConvUpdateScratchBytes(p.block_channels, taps, tile.lanes, tile.columns);
   lowering.scratch_alignment = int64_t{4} * tile.lanes;
   lowering.macs = node.InputType(1).NumElements() * p.in_channels * int64_t{taps};
-  return lowering;
+  lowering.calls.back().own_scratch_bytes = lowering.scratch_bytes;
+  using enum WeightGradArg;
+  return InParallel(
+      std::move(lowering), WeightGradWork(p),
+      {WeightGradAxis(p, tile.width(),
+                      {kW, kX, kDy, kStays, kStays, kStays, kW, kW, kStays, kW, kW, kW})});
 }
 
 }  // namespace

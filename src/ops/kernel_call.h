@@ -84,7 +84,8 @@ struct KernelCall {
   std::vector<ParallelAxis> axes = {};
   // About how many multiply-adds the call takes, for a choice whether to share it out.
   int64_t work = 0;
-  // Scratch that each thread needs for itself: the call's last bytes of the node's scratch.
+  // Bytes that the scratch argument which the kernel writes needs for each thread: the last ones of
+  // the node's scratch.
   int64_t own_scratch_bytes = 0;
   // What the call is run as, at the same time (SplitCall). Empty: as a whole.
   std::vector<CallPart> parts = {};

@@ -153,6 +153,18 @@ bool AllConstant(const NodeContext& node, int32_t first, int32_t last) {
   return true;
 }
 
+// The last call may be shared out by images or, of a single one, by channels, of which the
+// arguments move by `channel_steps`: all of an image, or a number.
+template <class Params>
+Lowering ByPlanes(Lowering lowering, const Params& p, std::vector<int64_t> channel_steps) {
+  const int64_t image = int64_t{p.channels} * p.inner;
+  std::vector<int64_t> image_steps(channel_steps.size(), 0);
+  image_steps.front() = image_steps.back() = image;
+  ParallelAxis axis = p.outer == 1 ? AxisOf<&Params::channels>(p, 1, std::move(channel_steps))
+                                   : AxisOf<&Params::outer>(p, 1, std::move(image_steps));
+  return InParallel(std::move(lowering), p.outer * image * kElementWork, {std::move(axis)});
+}
+
 absl::StatusOr<Lowering> LowerBatchTraining(const NodeContext& node,
                                             const kernels::BatchNormalizationParams& shape) {
   ASSIGN_OR_RETURN(KernelCall call,
@@ -170,7 +182,11 @@ absl::StatusOr<Lowering> LowerBatchTraining(const NodeContext& node,
   std::vector<KernelArg> args;
   for (int32_t i = 0; i < 5; ++i) args.push_back(KernelArg::Input(i));
   for (int32_t i = 0; i < 5; ++i) args.push_back(OutputOrNull(node, i));
-  return OneCall(std::move(call), params, std::move(args));
+  Lowering lowering = OneCall(std::move(call), params, std::move(args));
+  // Statistics are of all images.
+  if (params.outer != 1) return lowering;
+  return ByPlanes(std::move(lowering), params,
+                  {params.inner, 1, 1, 1, 1, params.inner, 1, 1, 1, 1});
 }
 
 absl::StatusOr<Lowering> LowerBatchNormalization(const NodeContext& node, const Target&) {
@@ -194,16 +210,18 @@ absl::StatusOr<Lowering> LowerBatchNormalization(const NodeContext& node, const 
     const ActivationParams fused = EpilogueParams(node.node().epilogue);
     const kernels::ScaleShiftParams scaled = {params.outer, params.channels, params.inner,
                                               fused.kind,   fused.alpha,     fused.beta};
-    return OneCall(std::move(call), scaled,
-                   {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Constant(1),
-                    KernelArg::Output(0)});
+    return ByPlanes(OneCall(std::move(call), scaled,
+                            {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Constant(1),
+                             KernelArg::Output(0)}),
+                    scaled, {scaled.inner, 1, 1, scaled.inner});
   }
   ASSIGN_OR_RETURN(
       KernelCall call,
       TypedCallOf(FloatTypes(), node, dtype, kHeader, "kernels::BatchNormalization<{T}>", "",
                   []<class T> { return FunctionOf<&kernels::BatchNormalization<T>>(); }));
   args.push_back(KernelArg::Output(0));
-  return OneCall(std::move(call), params, std::move(args));
+  return ByPlanes(OneCall(std::move(call), params, std::move(args)), params,
+                  {params.inner, 1, 1, 1, 1, params.inner});
 }
 
 // ---- InstanceNormalization, GroupNormalization

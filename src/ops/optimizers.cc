@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/families.h"
+#include "ops/parallel_axis.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
 
@@ -116,7 +117,9 @@ absl::StatusOr<Lowering> LowerUpdateWith(const NodeContext& node) {
   for (int32_t i = 0; i < 3; ++i) {
     args.push_back(node.HasOutput(i) ? KernelArg::Output(i) : KernelArg::Null());
   }
-  return OneCall(std::move(call), params, std::move(args));
+  // Rate, step and scale are scalars.
+  return ByElements(OneCall(std::move(call), params, std::move(args)), params,
+                    {1, 1, 0, 0, 0, 1, 1, 1, 1, 1});
 }
 
 absl::StatusOr<Lowering> LowerSgd(const NodeContext& node, const Target&) {
@@ -155,9 +158,10 @@ absl::StatusOr<Lowering> LowerAccumulate(const NodeContext& node, const Target&)
   if (params.every < 2) return node.Invalid("accumulate_steps must be at least 2");
   ASSIGN_OR_RETURN(params.count,
                    ToInt32(node, node.InputType(0).NumElements(), "the number of elements"));
-  return OneCall(
-      std::move(call), params,
-      {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2), KernelArg::Output(0)});
+  return ByElements(OneCall(std::move(call), params,
+                            {KernelArg::Input(0), KernelArg::Input(1), KernelArg::Input(2),
+                             KernelArg::Output(0)}),
+                    params, {1, 1, 0, 1});
 }
 
 absl::StatusOr<std::vector<TensorType>> InferClip(const NodeContext& node) {

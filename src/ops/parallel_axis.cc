@@ -82,6 +82,11 @@ std::vector<int32_t> ChooseRanges(const KernelCall& call, int64_t most_parts,
   return best;
 }
 
+bool IsWrittenScratch(const KernelCall& call, size_t arg) {
+  return call.args[arg].kind == KernelArg::Kind::kScratch &&
+         !call.function.arg_types[arg].starts_with("const ");
+}
+
 // Returns the bytes by which the node's scratch has to grow.
 int64_t SplitCall(int64_t most_parts, int64_t scratch_alignment, std::span<const Alias> aliases,
                   KernelCall& call) {
@@ -95,7 +100,7 @@ int64_t SplitCall(int64_t most_parts, int64_t scratch_alignment, std::span<const
   for (size_t i = 1; i < ranges.size(); ++i, scratch_offset += stride) {
     CallPart part = MakePart(call, *axis, ranges[i - 1], ranges[i]);
     for (size_t a = 0; a < call.args.size() && stride > 0; ++a) {
-      if (call.args[a].kind == KernelArg::Kind::kScratch) part.arg_offsets[a] += scratch_offset;
+      if (IsWrittenScratch(call, a)) part.arg_offsets[a] += scratch_offset;
     }
     call.parts.push_back(std::move(part));
   }
@@ -120,6 +125,11 @@ void SplitCalls(int32_t threads, int64_t scratch_alignment, std::span<const Alia
                 Lowering& lowering, int64_t least_work) {
   int64_t growth = 0;
   for (KernelCall& call : lowering.calls) {
+    for (size_t a = 0; a < call.args.size() && call.own_scratch_bytes > 0; ++a) {
+      MEMPLAN_CHECK_MSG(!IsWrittenScratch(call, a) ||
+                            call.args[a].index + call.own_scratch_bytes >= lowering.scratch_bytes,
+                        call.name);
+    }
     const int64_t most_parts = std::min<int64_t>(threads, call.work / least_work);
     growth = std::max(growth, SplitCall(most_parts, scratch_alignment, aliases, call));
   }

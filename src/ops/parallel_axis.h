@@ -69,6 +69,13 @@ Lowering InParallel(Lowering lowering, int64_t work, std::vector<ParallelAxis> a
 // over and to wait for it.
 inline constexpr int64_t kLeastPartWork = 64 * 1024;
 
+// A lowering of which the last call may be shared out by elements, `params.count` of them.
+template <class Params>
+Lowering ByElements(Lowering lowering, const Params& params, std::vector<int64_t> arg_steps) {
+  return InParallel(std::move(lowering), params.count * kElementWork,
+                    {AxisOf<&Params::count>(params, kVectorUnit, std::move(arg_steps))});
+}
+
 // Gives each call of the node at most `threads` parts of about equal work, each of at least
 // `least_work` (KernelCall::work), or none where there is too little of it. An axis along which a
 // part would overwrite what another one reads, since `aliases` lets an output lie over an input, is

@@ -9,6 +9,7 @@
 #include "kernels/reduce_gradient.h"
 #include "ops/families.h"
 #include "ops/gradient_context.h"
+#include "ops/parallel_axis.h"
 #include "ops/reduce_loops.h"
 #include "ops/type_lists.h"
 #include "support/status_macros.h"
@@ -75,7 +76,20 @@ absl::StatusOr<Lowering> LowerReduce(const NodeContext& node, const Target&) {
                         "kernels::ReduceColumns<{T}, {F}>", kReducer.name(),
                         []<class T> { return FunctionOf<&kernels::ReduceColumns<T, R>>(); });
   RETURN_IF_ERROR(call.status());
-  return OneCall(*std::move(call), loops.params, {KernelArg::Input(0), KernelArg::Output(0)});
+  const kernels::ReduceParams& p = loops.params;
+  Lowering lowering = OneCall(*std::move(call), p, {KernelArg::Input(0), KernelArg::Output(0)});
+  if (p.kept_rank == 0) return lowering;
+  constexpr auto kSetRows = [](kernels::ReduceParams& part, int32_t begin, int32_t end) {
+    part.kept_dims[0] = end - begin;
+  };
+  int64_t row = loops.innermost_reduced ? 1 : p.inner;
+  for (int32_t d = 1; d < p.kept_rank; ++d) row *= p.kept_dims[d];
+  ParallelAxis axis = {.extent = p.kept_dims[0],
+                       .borders = {},
+                       .arg_steps = {p.kept_strides[0], row},
+                       .restrict_to = &RestrictTo<kernels::ReduceParams, kSetRows>};
+  return InParallel(std::move(lowering), node.InputType(0).NumElements() * kElementWork / 2,
+                    {std::move(axis)});
 }
 
 template <Functor kReducer, class ElementTypes>
