@@ -246,7 +246,7 @@ std::optional<Lowering> LowerBlockedWinograd(const NodeContext& node, const Targ
                                              const kernels::BlockedConvParams& p) {
   if (node.InputConstant(1) == nullptr || !IsWinogradConv(target, p)) return std::nullopt;
   const std::optional<WinogradVariant> variant =
-      ChooseWinograd(target, p, ScratchRoomBytes(node, target));
+      ChooseWinograd(target, p, ScratchRoomBytes(node));
   if (!variant) return std::nullopt;
   return LowerWinogradVariant(node, p, *variant);
 }

@@ -15,8 +15,7 @@ bool Affine::shifts() const {
   return std::any_of(shift.begin(), shift.end(), [](double value) { return value != 0; });
 }
 
-std::optional<Affine> AsBatchNormalization(const GraphEditor& editor, int32_t n) {
-  const NodeContext context = Context(editor, n);
+std::optional<Affine> AsBatchNormalization(const NodeContext& context) {
   if (!context.node().Is("BatchNormalization") || context.num_inputs() != 5 ||
       context.num_outputs() != 1 || context.Int("training_mode", 0) != 0 ||
       context.InputType(0).rank() < 2) {
@@ -123,7 +122,7 @@ std::optional<Affine> FromDepthwise(const GraphEditor& editor, int32_t n) {
 std::optional<Affine> AsAffine(const GraphEditor& editor, int32_t n) {
   if (n < 0 || !editor.alive(n) || !editor.node(n).epilogue.empty()) return std::nullopt;
   const Node& node = editor.node(n);
-  if (node.Is("BatchNormalization")) return AsBatchNormalization(editor, n);
+  if (node.Is("BatchNormalization")) return AsBatchNormalization(Context(editor, n));
   if (node.Is("Conv")) return FromDepthwise(editor, n);
   const DType dtype = node.outputs.empty() || node.outputs[0] == kNoValue
                           ? DType::kBool

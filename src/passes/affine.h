@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "ops/node_context.h"
 #include "passes/editor.h"
 
 namespace onnx_memplan {
@@ -30,7 +31,7 @@ struct Affine {
 std::optional<Affine> AsAffine(const GraphEditor& editor, int32_t n);
 
 // The same for BatchNormalization alone, before its epilogue if it has one. Along axis 1.
-std::optional<Affine> AsBatchNormalization(const GraphEditor& editor, int32_t n);
+std::optional<Affine> AsBatchNormalization(const NodeContext& node);
 
 }  // namespace onnx_memplan
 

@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<ValueId>> EmitConv(GraphEditor& editor, int32_t n, No
 
 std::optional<BlockedPlan> PlanAffine(const GraphEditor& editor, int32_t n) {
   const Node& node = editor.node(n);
-  if (node.epilogue.has_residual || !AsBatchNormalization(editor, n)) return std::nullopt;
+  if (node.epilogue.has_residual || !AsBatchNormalization(Context(editor, n))) return std::nullopt;
   if (!IsLargeImage(editor, node.inputs[0]) || !FillsBlocks(editor, node.inputs[0])) {
     return std::nullopt;
   }
@@ -72,7 +72,7 @@ std::optional<BlockedPlan> PlanAffine(const GraphEditor& editor, int32_t n) {
 }
 
 absl::StatusOr<std::vector<ValueId>> EmitAffine(GraphEditor& editor, int32_t n, Node node) {
-  const std::optional<Affine> affine = AsBatchNormalization(editor, n);
+  const std::optional<Affine> affine = AsBatchNormalization(Context(editor, n));
   MEMPLAN_CHECK(affine.has_value());
   const std::string base = editor.value(editor.node(n).outputs[0]).name;
   const auto channels = static_cast<int64_t>(affine->scale.size());

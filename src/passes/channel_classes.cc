@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/op_def.h"
+#include "passes/affine.h"
 #include "passes/match.h"
 #include "support/check.h"
 
@@ -281,24 +282,15 @@ bool ChannelClasses::VisitBinary(const NodeContext& node) {
 }
 
 bool ChannelClasses::VisitBatchNormalization(const NodeContext& node) {
-  if (node.Int("training_mode", 0) != 0) return false;
-  std::vector<std::vector<double>> p;
-  for (int32_t i = 1; i < 5; ++i) {
-    const Tensor* constant = node.InputConstant(i);
-    if (constant == nullptr || constant->dtype() != DType::kFloat) return false;
-    p.push_back(*ToDoubles(*constant));
-  }
-  if (!VisitInStep(node, false)) return false;
+  const std::optional<Affine> affine = AsBatchNormalization(node);
+  if (!affine || !VisitInStep(node, false)) return false;
   const ValueId x = node.node().inputs[0];
   const ValueId y = node.node().outputs[0];
-  const double epsilon = static_cast<double>(node.Float("epsilon", 1e-5F));
   for (int64_t c = 0; c < num_channels(x); ++c) {
     const std::optional<float> value = ValueOf(x, c);
     if (!value) continue;
     const auto at = static_cast<size_t>(c);
-    SetValue(y, c,
-             (static_cast<double>(*value) - p[2][at]) / std::sqrt(p[3][at] + epsilon) * p[0][at] +
-                 p[1][at]);
+    SetValue(y, c, static_cast<double>(*value) * affine->ScaleAt(at) + affine->ShiftAt(at));
   }
   return true;
 }
