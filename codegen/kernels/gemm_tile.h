@@ -162,16 +162,23 @@ MEMPLAN_INLINE void StoreRowPart(const TileArgs& t, const float* sums, const flo
   }
 }
 
+// The rows of a tile, counted from t's first one: where it starts, and those [begin, end) to write.
+struct TileRows {
+  int32_t start;
+  int32_t begin;
+  int32_t end;
+};
+
 // Writes any part of a tile, element by element. sums: [Rows][row_elements].
-MEMPLAN_SHARED_FUNCTION void StoreTilePart(const TileArgs& t, const float* sums,
+MEMPLAN_SHARED_FUNCTION void StoreTilePart(const TileArgs& t, TileRows rows, const float* sums,
                                            int32_t row_elements) {
   const int32_t* offsets = t.column_offsets;
-  for (int32_t r = t.row_begin; r < t.row_end; ++r) {
+  for (int32_t r = rows.begin; r < rows.end; ++r) {
     const ptrdiff_t at = static_cast<ptrdiff_t>(r) * t.c_row_stride;
     const float* bias =
         t.bias == nullptr ? nullptr : t.bias + static_cast<ptrdiff_t>(r) * t.bias_row_stride;
     const float* residual = t.residual == nullptr ? nullptr : t.residual + at;
-    const float* row = sums + r * row_elements;
+    const float* row = sums + (r - rows.start) * row_elements;
     if (offsets == nullptr) {
       StoreRowPart(t, row, bias, residual, t.c + at, [](int32_t j) { return j; });
     } else {
@@ -180,64 +187,77 @@ MEMPLAN_SHARED_FUNCTION void StoreTilePart(const TileArgs& t, const float* sums,
   }
 }
 
-// Writes the tile whose products are `sums`.
-template <int Lanes, int Rows, int Columns, class V, int Vectors>
-MEMPLAN_INLINE void FinishTile(const TileArgs& t, V (&sums)[Rows][Vectors]) {
-  constexpr int kWidth = VectorLanes(Lanes);
-  const bool whole = t.row_begin == 0 && t.row_end == Rows && t.column_begin == 0 &&
-                     t.column_end == Columns * Lanes && t.column_offsets == nullptr &&
-                     (t.bias == nullptr || t.beta == 1.0F);
-  if (!whole) {
-    float part[Rows * Columns * Lanes];
-    StoreSums<kWidth>(sums, part, Columns * Lanes);
-    StoreTilePart(t, part, Columns * Lanes);
-    return;
-  }
-  if (t.alpha != 1.0F) ScaleSums(sums, t.alpha);
-  if (t.bias != nullptr && t.bias_column_stride == 0) {
-    AddColumn(sums, t.bias, t.bias_row_stride);
-  } else if (t.bias != nullptr) {
-    AddMatrix<kWidth>(sums, t.bias, t.bias_row_stride);
-  }
-  if (t.residual != nullptr) AddMatrix<kWidth>(sums, t.residual, t.c_row_stride);
-  if (t.clamps) ClampSums(sums, t.lowest, t.highest);
-  StoreSums<kWidth>(sums, t.c, t.c_row_stride);
+// Whether the tile covers whole vectors of c, which FinishTile writes as such.
+template <int Width>
+MEMPLAN_INLINE bool WholeColumns(const TileArgs& t) {
+  return t.column_begin == 0 && t.column_end == Width && t.column_offsets == nullptr &&
+         (t.bias == nullptr || t.beta == 1.0F);
 }
 
-// Computes and writes one tile. Packed: A is [depth][Rows], whatever the strides say.
-template <int Lanes, int Rows, int Columns, bool Packed, int kChains>
-MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
+// Writes the tile whose products are `sums`. whole_columns: as WholeColumns says.
+template <int Lanes, int Rows, int Columns, class V, int Vectors>
+MEMPLAN_INLINE void FinishTile(const TileArgs& t, TileRows rows, bool whole_columns,
+                               V (&sums)[Rows][Vectors]) {
   constexpr int kWidth = VectorLanes(Lanes);
-  constexpr int kVectors = Columns * Lanes / kWidth;
-  using V = typename Vector<kWidth>::Type;
+  if (!whole_columns || rows.end - rows.begin != Rows) {
+    float part[Rows * Columns * Lanes];
+    StoreSums<kWidth>(sums, part, Columns * Lanes);
+    StoreTilePart(t, rows, part, Columns * Lanes);
+    return;
+  }
+  const ptrdiff_t start = rows.start;
+  const ptrdiff_t c_row_stride = t.c_row_stride;
+  if (t.alpha != 1.0F) ScaleSums(sums, t.alpha);
+  if (t.bias != nullptr) {
+    const ptrdiff_t bias_row_stride = t.bias_row_stride;
+    const float* bias = t.bias + start * bias_row_stride;
+    if (t.bias_column_stride == 0) {
+      AddColumn(sums, bias, bias_row_stride);
+    } else {
+      AddMatrix<kWidth>(sums, bias, bias_row_stride);
+    }
+  }
+  if (t.residual != nullptr) {
+    AddMatrix<kWidth>(sums, t.residual + start * c_row_stride, c_row_stride);
+  }
+  if (t.clamps) ClampSums(sums, t.lowest, t.highest);
+  StoreSums<kWidth>(sums, t.c + start * c_row_stride, c_row_stride);
+}
+
+template <int Lanes, int Rows, int Columns, class V, int Vectors>
+MEMPLAN_INLINE void FinishTile(const TileArgs& t, V (&sums)[Rows][Vectors]) {
+  FinishTile<Lanes, Rows, Columns>(t, TileRows{0, t.row_begin, t.row_end},
+                                   WholeColumns<Columns * Lanes>(t), sums);
+}
+
+// sums = A B. Packed: A is [depth][Rows], whatever the strides say.
+template <int Width, int Rows, bool Packed, int kChains, class V, int Vectors>
+MEMPLAN_INLINE void MultiplyTile(const TileArgs& t, const float* a, V (&sums)[Rows][Vectors]) {
   const ptrdiff_t a_row_stride = Packed ? 1 : t.a_row_stride;
   const ptrdiff_t a_depth_stride = Packed ? Rows : t.a_depth_stride;
   const ptrdiff_t b_depth_stride = t.b_depth_stride;
-
-  V chains[kChains][Rows][kVectors];
+  V chains[kChains][Rows][Vectors];
 #pragma GCC unroll 4
   for (int s = 0; s < kChains; ++s) {
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
-      for (int c = 0; c < kVectors; ++c) chains[s][r][c] = V{};
+      for (int c = 0; c < Vectors; ++c) chains[s][r][c] = V{};
     }
   }
-  const float* a = t.a;
   const float* b = t.b;
   int32_t k = t.depth;
   for (; k >= kChains; k -= kChains) {
 #pragma GCC unroll 4
     for (int s = 0; s < kChains; ++s) {
-      MultiplyAdd<kWidth>(chains[s], a, a_row_stride, b);
+      MultiplyAdd<Width>(chains[s], a, a_row_stride, b);
       a += a_depth_stride;
       b += b_depth_stride;
     }
   }
-  V(&sums)[Rows][kVectors] = chains[0];
   if (kChains > 1) {
     for (; k > 0; --k) {
-      MultiplyAdd<kWidth>(sums, a, a_row_stride, b);
+      MultiplyAdd<Width>(chains[0], a, a_row_stride, b);
       a += a_depth_stride;
       b += b_depth_stride;
     }
@@ -246,11 +266,23 @@ MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
-        for (int c = 0; c < kVectors; ++c) sums[r][c] += chains[s][r][c];
+        for (int c = 0; c < Vectors; ++c) chains[0][r][c] += chains[s][r][c];
       }
     }
   }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) sums[r][c] = chains[0][r][c];
+  }
+}
 
+// Computes and writes one tile. Packed: A is [depth][Rows], whatever the strides say.
+template <int Lanes, int Rows, int Columns, bool Packed, int kChains>
+MEMPLAN_SHARED_FUNCTION void GemmTile(const TileArgs& t) {
+  constexpr int kWidth = VectorLanes(Lanes);
+  typename Vector<kWidth>::Type sums[Rows][Columns * Lanes / kWidth];
+  MultiplyTile<kWidth, Rows, Packed, kChains>(t, t.a, sums);
   FinishTile<Lanes, Rows, Columns>(t, sums);
 }
 
@@ -267,25 +299,38 @@ MEMPLAN_INLINE void GemmTileOf(int32_t columns, const TileArgs& t) {
   GemmTile<Lanes, Rows, Columns, Packed, Chains>(t);
 }
 
-// Computes and writes `rows` rows of a panel of columns. t: the panel's first row; its row range is
-// set here. Packed: A is [ceil(rows / Rows)][a_block_elements], the last block filled up. Else
-// rows >= Rows, and the last tile overlaps the one before, writing only what is new.
-template <int Lanes, int Rows, int Columns, bool Packed>
-MEMPLAN_SHARED_FUNCTION void GemmPanel(int32_t rows, ptrdiff_t a_block_elements, TileArgs t) {
-  const TileArgs first = t;
+// GemmPanel for tiles of as many vectors as the panel has. What tiles of a small product share is
+// computed once here, not by a call for each.
+template <int Lanes, int Rows, int Columns, bool Packed, int kChains>
+MEMPLAN_SHARED_FUNCTION void GemmPanelTiles(int32_t rows, ptrdiff_t a_block_elements,
+                                            const TileArgs& t) {
+  constexpr int kWidth = VectorLanes(Lanes);
+  const bool whole_columns = WholeColumns<Columns * Lanes>(t);
   for (int32_t row = 0; row < rows; row += Rows) {
-    const int32_t left = rows - row;
-    const int32_t start = Packed || left >= Rows ? row : rows - Rows;
-    t.row_begin = row - start;
-    t.row_end = left < Rows ? t.row_begin + left : Rows;
-    t.a = first.a +
-          (Packed ? row / Rows * a_block_elements : static_cast<ptrdiff_t>(start) * t.a_row_stride);
-    if (t.bias != nullptr) t.bias = first.bias + static_cast<ptrdiff_t>(start) * t.bias_row_stride;
-    const ptrdiff_t at = static_cast<ptrdiff_t>(start) * t.c_row_stride;
-    if (t.residual != nullptr) t.residual = first.residual + at;
-    t.c = first.c + at;
-    GemmTileOf<Lanes, Rows, Columns, Packed>(t.column_end, t);
+    const bool last_part = rows - row < Rows;
+    const int32_t start = last_part && !Packed ? rows - Rows : row;
+    typename Vector<kWidth>::Type sums[Rows][Columns * Lanes / kWidth];
+    MultiplyTile<kWidth, Rows, Packed, kChains>(
+        t, t.a + (Packed ? row / Rows * a_block_elements : ptrdiff_t{start} * t.a_row_stride),
+        sums);
+    FinishTile<Lanes, Rows, Columns>(t, TileRows{start, row, last_part ? rows : row + Rows},
+                                     whole_columns, sums);
   }
+}
+
+// Computes and writes `rows` rows of a panel of columns. t: the panel's first row; its row range
+// does not count. Packed: A is [ceil(rows / Rows)][a_block_elements], the last block filled up.
+// Else rows >= Rows, and the last tile overlaps the one before, writing only what is new.
+template <int Lanes, int Rows, int Columns, bool Packed,
+          int Chains = TileChains(Lanes, Rows, Columns)>
+MEMPLAN_INLINE void GemmPanel(int32_t rows, ptrdiff_t a_block_elements, const TileArgs& t) {
+  if constexpr (Columns > 1) {
+    if (t.column_end <= (Columns - 1) * Lanes) {
+      GemmPanel<Lanes, Rows, Columns - 1, Packed, Chains>(rows, a_block_elements, t);
+      return;
+    }
+  }
+  GemmPanelTiles<Lanes, Rows, Columns, Packed, Chains>(rows, a_block_elements, t);
 }
 
 // The next tile of a panel of `total` columns, of which the first `done` are.

@@ -172,7 +172,7 @@ MEMPLAN_SHARED_FUNCTION void DotTile(const TileArgs& t) {
       part[r * Columns + c] = sum;
     }
   }
-  StoreTilePart(t, part, Columns);
+  StoreTilePart(t, TileRows{0, t.row_begin, t.row_end}, part, Columns);
 }
 
 // All columns for Rows rows from `row` on.
