@@ -54,16 +54,10 @@ bool Fits(const DirectShape& shape, const Target& target) {
          sums + std::min(shape.vectors, shape.pixels) + 1 <= target.vector_registers;
 }
 
-// About how many cycles a group of `shape` takes for a row of outputs. Counted for a CPU that does
-// two multiply-adds of 8 floats or one of 16 and two loads a cycle, with a latency of four; the
-// constants are fitted to tools/bench/blocked_kernels.cc.
-double RowCycles(const BlockedConvParams& p, const DirectAccess& access, const DirectShape& shape) {
-  constexpr double kLatency = 4.4;
-  constexpr double kLoad = 0.6;
-  constexpr double kStartOfRun = 4;
-  constexpr double kTile = 10;
-  // The more there is to write, the later the CPU gets to the next tile.
-  constexpr double kTilePerSumSquared = 0.006;
+}  // namespace
+
+double DirectRowCycles(const BlockedConvParams& p, const DirectAccess& access,
+                       const DirectShape& shape, const DirectCosts& costs) {
   const double depth = double{1} * p.in_channels * p.taps[0] * p.taps[1];
   const int32_t run =
       access.kind == kernels::kDirectPlanes ? p.taps[1] : std::min(p.in_channels, kChannelBlock);
@@ -71,16 +65,14 @@ double RowCycles(const BlockedConvParams& p, const DirectAccess& access, const D
   const auto tile_cycles = [&](int32_t pixels) {
     const double sums = double{1} * pixels * shape.vectors;
     const double step =
-        std::max({sums * shape.width / 16, kLoad * (pixels + shape.vectors), kLatency});
-    return kTile + kTilePerSumSquared * shape.width * sums * sums + runs * kStartOfRun +
+        std::max({sums * shape.width / 16, costs.load * (pixels + shape.vectors), costs.latency});
+    return costs.tile + costs.sum_squared * shape.width * sums * sums + runs * costs.start_of_run +
            depth * step;
   };
   const kernels::DirectRow row = kernels::SplitDirectRow(p.out_size[1], shape.pixels);
   return row.full * tile_cycles(shape.pixels) +
          (row.tiles - row.full) * tile_cycles(shape.pixels - 1);
 }
-
-}  // namespace
 
 std::vector<DirectPart> ChooseDirectParts(const Target& target, const BlockedConvParams& p,
                                           const DirectAccess& access) {
@@ -90,7 +82,7 @@ std::vector<DirectPart> ChooseDirectParts(const Target& target, const BlockedCon
                                                   std::span<const DirectShape>(kDirectShapes16)}) {
     for (const DirectShape& shape : list) {
       if (Fits(shape, target) && Splits(shape, p.out_size[1])) {
-        shapes.emplace_back(shape, RowCycles(p, access, shape));
+        shapes.emplace_back(shape, DirectRowCycles(p, access, shape));
       }
     }
   }

@@ -11,21 +11,11 @@
 #include <vector>
 
 #include "kernels/blocked_direct.h"
+#include "ops/direct_shapes.h"
 #include "ops/kernel_call.h"
 #include "ops/target.h"
 
 namespace onnx_memplan {
-
-// The template arguments of kernels::BlockedDirect that say what is in registers.
-struct DirectShape {
-  int32_t width = 0;  // floats of a vector
-  int32_t vectors = 0;
-  int32_t pixels = 0;
-
-  // Blocks of output channels.
-  int32_t blocks() const { return width * vectors / kernels::kChannelBlock; }
-  friend bool operator==(const DirectShape&, const DirectShape&) = default;
-};
 
 // Those that say what it reads.
 struct DirectAccess {
@@ -35,15 +25,6 @@ struct DirectAccess {
   friend bool operator==(const DirectAccess&, const DirectAccess&) = default;
 };
 
-// By rising number of vectors. Together, those of one number split rows of any width.
-inline constexpr DirectShape kDirectShapes8[] = {
-    {8, 1, 14}, {8, 1, 12}, {8, 1, 8}, {8, 1, 4}, {8, 1, 2}, {8, 2, 6}, {8, 2, 5},
-    {8, 2, 4},  {8, 2, 2},  {8, 3, 8}, {8, 3, 4}, {8, 3, 2}, {8, 4, 3},
-};
-inline constexpr DirectShape kDirectShapes16[] = {
-    {16, 1, 14}, {16, 1, 8}, {16, 1, 4}, {16, 1, 2}, {16, 2, 14},
-    {16, 2, 10}, {16, 2, 7}, {16, 2, 5}, {16, 2, 2}, {16, 4, 7},
-};
 inline constexpr DirectAccess kDirectAccesses[] = {
     {8, kernels::kDirectPointwise}, {8, kernels::kDirectBlocked}, {16, kernels::kDirectBlocked},
     {0, kernels::kDirectBlocked},   {1, kernels::kDirectPlanes},  {2, kernels::kDirectPlanes},
@@ -54,6 +35,22 @@ inline constexpr DirectAccess kDirectAccesses[] = {
 // list. Apart, because they take a while to compile.
 KernelFunction DirectFunction8(const DirectShape& shape, const DirectAccess& access);
 KernelFunction DirectFunction16(const DirectShape& shape, const DirectAccess& access);
+
+// What a direct convolution costs, in cycles of a CPU that does two multiply-adds of 8 floats or
+// one of 16 and two loads a cycle. The numbers are fitted to measurements by
+// tools/bench/direct_costs.cc, which also says what they cost where they choose wrongly.
+struct DirectCosts {
+  double latency = 4.4;        // of a multiply-add, at the least
+  double load = 0.6;           // of a vector of weights or a broadcast input
+  double start_of_run = 4;     // of a tap
+  double tile = 10;            // of any tile
+  double sum_squared = 0.006;  // of writing a tile, for each float and the square of its sums: the
+                               // more there is to write, the later the CPU gets to the next tile
+};
+
+// About how many cycles a group of `shape` takes for a row of outputs.
+double DirectRowCycles(const kernels::BlockedConvParams& p, const DirectAccess& access,
+                       const DirectShape& shape, const DirectCosts& costs = {});
 
 // `groups` groups of output channels, each computed in tiles of `shape`.
 struct DirectPart {

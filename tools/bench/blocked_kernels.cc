@@ -1,6 +1,6 @@
 // GFLOP/s of direct convolutions over images in blocks of channels: each tile that fits a target on
 // layers of real networks, beside FmaPeak of kernels.cc. What src/ops/blocked_direct.cc chooses
-// tiles by.
+// tiles by: see direct_costs.cc.
 //
 //   onnx_memplan_bench_kernels --benchmark_filter=x86-64-v3/Direct
 //
@@ -12,14 +12,17 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Anonymous: the builds for several targets are linked together.
 namespace {
 #include "kernel_bench.h"
 #include "kernels/blocked_direct.h"
+#include "ops/direct_shapes.h"
 
 // A square convolution; planes: the network's input, which is not in blocks.
 struct Layer {
@@ -131,22 +134,20 @@ void RegisterTile() {
   }
 }
 
+template <const auto& kShapes>
+void RegisterTiles() {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (RegisterTile<kShapes[I].width, kShapes[I].vectors, kShapes[I].pixels>(), ...);
+  }
+  (std::make_index_sequence<std::size(kShapes)>());
+}
+
 // Registers all; the value only makes it run before main.
 const bool kRegistered = [] {
   if (!CpuRuns()) return false;
+  RegisterTiles<onnx_memplan::kDirectShapes8>();
 #if defined(__AVX512F__)
-  RegisterTile<16, 1, 14>();
-  RegisterTile<16, 1, 8>();
-  RegisterTile<16, 2, 14>();
-  RegisterTile<16, 2, 7>();
-  RegisterTile<16, 4, 7>();
-  RegisterTile<8, 3, 8>();
-#else
-  RegisterTile<8, 1, 12>();
-  RegisterTile<8, 2, 6>();
-  RegisterTile<8, 2, 5>();
-  RegisterTile<8, 3, 4>();
-  RegisterTile<8, 4, 3>();
+  RegisterTiles<onnx_memplan::kDirectShapes16>();
 #endif
   return true;
 }();

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Times generated code against ONNX Runtime (all optimisations, one thread, this machine) and prints
-// a Markdown table of medians and ratios. The two take turns within one run, so that a machine that
+// Times generated code against ONNX Runtime (all optimisations, both on as many threads, this machine)
+// and prints a Markdown table of medians and ratios. The two take turns within one run, so that a machine that
 // slows down slows both.
 //
 //   npm install --ignore-scripts onnxruntime-node       (anywhere; pass the folder as --ort)
 //   tools/bench/vs_ort.mjs --ort DIR [--tool PATH] [--target x86-64-v3] [--flags "-O3 ..."]
-//                          [--rounds N] [--seconds S] MODEL.onnx[=DATA_DIR] ...
+//                          [--threads N] [--rounds N] [--seconds S] MODEL.onnx[=DATA_DIR] ...
 //
 // Input data: input_0.npy, ... beside the model (or in DATA_DIR) give the shapes; where there are
 // none, zeros of the shapes in the file are used.
@@ -20,11 +20,12 @@ import readline from 'node:readline';
 import { createRequire } from 'node:module';
 
 function parseArguments(argv) {
-  const options = { tool: 'build/release/tools/cli/onnx-memplan', target: 'x86-64-v3', rounds: 7,
+  const options = { tool: 'build/release/tools/cli/onnx-memplan', target: 'x86-64-v3', rounds: 7, threads: 1,
                     seconds: 0.3, compiler: 'g++', flags: '', models: [] };
   for (let i = 0; i < argv.length; ++i) {
     const name = argv[i].startsWith('--') ? argv[i].slice(2) : null;
     if (name === null) options.models.push(argv[i]);
+    else if (name === 'threads') options.threads = Number(argv[++i]);
     else if (name in options || name === 'ort') options[name] = argv[++i];
     else throw new Error(`unknown option ${argv[i]}`);
   }
@@ -104,13 +105,16 @@ class Generated {
       if (input.name) shapes.push('--input-shape', `${input.name}=${input.shape.join('x')}`);
     }
     execFileSync(options.tool, [model, '--emit', path.join(folder, 'net.cpp'), '--report', report,
-                                '--weights', 'incbin', '--target', options.target, '-q', ...shapes]);
+                                '--weights', 'incbin', '--target', options.target,
+                                '--threads', String(options.threads), '-q', ...shapes]);
     this.report = JSON.parse(fs.readFileSync(report));
     fs.writeFileSync(path.join(folder, 'main.cpp'), harness(this.report));
     inputs.forEach((input, i) => fs.writeFileSync(path.join(folder, `in${i}.bin`), input.bytes));
     const flags = `-std=c++17 ${options.flags || FLAGS[options.target] || '-O2'}`.split(' ');
     const before = Date.now();
-    execFileSync(options.compiler, [...flags, 'net.cpp', 'main.cpp', '-o', 'net'], { cwd: folder });
+    const sources = ['net.cpp', 'main.cpp'];
+    if (options.threads > 1) sources.push('net_threads.cpp', '-pthread');
+    execFileSync(options.compiler, [...flags, ...sources, '-o', 'net'], { cwd: folder });
     this.compileSeconds = (Date.now() - before) / 1000;
     this.process = spawn('./net', [String(options.seconds)], { cwd: folder });
     this.lines = readline.createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
@@ -128,11 +132,11 @@ function median(values) {
 }
 
 class Runtime {
-  static async make(ort, model, seconds) {
+  static async make(ort, model, options) {
     const runtime = new Runtime();
-    runtime.seconds = seconds;
+    runtime.seconds = options.seconds;
     runtime.session = await ort.InferenceSession.create(model, {
-      intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: 'all',
+      intraOpNumThreads: options.threads, interOpNumThreads: 1, graphOptimizationLevel: 'all',
       executionMode: 'sequential', executionProviders: ['cpu'] });
     return runtime;
   }
@@ -161,8 +165,8 @@ class Runtime {
 const IDENTITY = 'CAc6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCBAoAEA0=';
 
 // Median seconds of a call that computes nothing.
-async function callOverhead(ort, seconds) {
-  const runtime = await Runtime.make(ort, Buffer.from(IDENTITY, 'base64'), seconds);
+async function callOverhead(ort, options) {
+  const runtime = await Runtime.make(ort, Buffer.from(IDENTITY, 'base64'), options);
   runtime.setInputs(ort, [{ dtype: 'float', shape: [1], bytes: Buffer.alloc(4) }]);
   await runtime.time();
   return runtime.time();
@@ -170,7 +174,7 @@ async function callOverhead(ort, seconds) {
 
 async function measure(options, ort, text) {
   const [model, data] = text.split('=');
-  const runtime = await Runtime.make(ort, model, options.seconds);
+  const runtime = await Runtime.make(ort, model, options);
   const inputs = findInputs(data || path.dirname(model));
   if (inputs.length < runtime.session.inputNames.length) {
     throw new Error(`${model}: no input_${inputs.length}.npy`);
@@ -199,7 +203,7 @@ async function main() {
   const options = parseArguments(process.argv.slice(2));
   const ort = createRequire(path.resolve(options.ort, 'package.json'))('onnxruntime-node');
   console.log(`target ${options.target}, ${options.compiler} ${options.flags || FLAGS[options.target]}, ` +
-              `one thread, median of ${options.rounds} rounds of ${options.seconds} s`);
+              `threads: ${options.threads}, median of ${options.rounds} rounds of ${options.seconds} s`);
   console.log('\n| model | generated ms | ONNX Runtime ms | ratio | range | compile s |\n|---|---|---|---|---|---|');
   const rows = [];
   for (const model of options.models) {
@@ -212,7 +216,7 @@ async function main() {
       console.log(`| ${model} | failed: ${String(error.message).split('\n')[0]} | | | | |`);
     }
   }
-  const overhead = await callOverhead(ort, options.seconds);
+  const overhead = await callOverhead(ort, options);
   console.log(`\nONNX Runtime's cost per call, included above: ${(overhead * 1e3).toFixed(4)} ms`);
   const mean = (values) => Math.exp(values.reduce((sum, v) => sum + Math.log(v), 0) / values.length).toFixed(2);
   const bare = rows.map((row) => row.ours / Math.max(row.theirs - overhead, 1e-9));
