@@ -313,7 +313,9 @@ MEMPLAN_SHARED_FUNCTION void GemmPanelTiles(int32_t rows, ptrdiff_t a_block_elem
     MultiplyTile<kWidth, Rows, Packed, kChains>(
         t, t.a + (Packed ? row / Rows * a_block_elements : ptrdiff_t{start} * t.a_row_stride),
         sums);
-    FinishTile<Lanes, Rows, Columns>(t, TileRows{start, row, last_part ? rows : row + Rows},
+    // Without a residual, which may be c, the rows that overlap are written once more: the same.
+    const int32_t begin = t.residual == nullptr ? start : row;
+    FinishTile<Lanes, Rows, Columns>(t, TileRows{start, begin, last_part ? rows : row + Rows},
                                      whole_columns, sums);
   }
 }

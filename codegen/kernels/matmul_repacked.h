@@ -48,7 +48,7 @@ MEMPLAN_SHARED_FUNCTION void MatMulRepackedTiles(const MatMulParams& p, Activate
                                                  const float* residual, float* c) {
   constexpr int kWidth = Lanes * Columns;
   constexpr int kDepth = RepackedPanelFloats(Lanes) / kWidth;
-  float panel[kDepth * kWidth];
+  alignas(VectorLanes(Lanes) * sizeof(float)) float panel[kDepth * kWidth];
   TileArgs t = MatMulTileArgs(p);
   t.b = panel;
   t.b_depth_stride = kWidth;

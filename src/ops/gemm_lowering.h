@@ -39,10 +39,29 @@ inline constexpr TileShape kTileShapes[] = {
     {16, 8, 2}, {16, 4, 4}, {16, 2, 4}, {16, 1, 4},
 };
 
+// Those of matrix products, which have few rows or columns more often.
+inline constexpr TileShape kProductTileShapes[] = {
+    {4, 4, 1},  {4, 2, 2},  {4, 1, 4},                          //
+    {8, 4, 3},  {8, 3, 4},  {8, 6, 2},  {8, 2, 6},  {8, 1, 4},  //
+    {16, 8, 2}, {16, 4, 4}, {16, 3, 4}, {16, 2, 4}, {16, 1, 4},
+};
+
 // The tile for a result of rows x columns. `whole_rows`: the tile may have no more rows than the
 // result; `whole_lanes`: a vector no more elements than a row. {} if no shape qualifies.
 TileShape ChooseTile(const Target& target, int64_t rows, int64_t columns, bool whole_rows,
                      bool whole_lanes);
+
+// What the tile of a matrix product depends on.
+struct ProductShape {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;     // that runs through a tile at once
+  bool packed = false;   // B is filled up to whole vectors; else these are no longer than its rows
+  bool aligned = false;  // all vectors of B are
+};
+
+// The tile of kProductTileShapes, of at most `rows` rows, that takes the fewest cycles.
+TileShape ChooseProductTile(const Target& target, const ProductShape& product);
 
 // A Node::Epilogue as kernel arguments: bounds where these suffice, else an activation.
 struct FusedActivation {
@@ -66,18 +85,18 @@ void SetActivation(const FusedActivation& fused, Params* params) {
   params->beta = fused.beta;
 }
 
-// The function that pick.operator()<Lanes, Rows, Columns>() gives for `tile`.
-template <class Pick>
+// The function that pick.operator()<Lanes, Rows, Columns>() gives for `tile`, one of kShapes.
+template <const auto& kShapes = kTileShapes, class Pick>
 KernelFunction FunctionForTile(const TileShape& tile, Pick pick) {
   KernelFunction function;
   const auto try_shape = [&]<size_t I>() {
-    constexpr TileShape kChosen = kTileShapes[I];
+    constexpr TileShape kChosen = kShapes[I];
     if (tile == kChosen) {
       function = pick.template operator()<kChosen.lanes, kChosen.rows, kChosen.columns>();
     }
   };
   [&]<size_t... I>(std::index_sequence<I...>) { (try_shape.template operator()<I>(), ...); }
-  (std::make_index_sequence<std::size(kTileShapes)>());
+  (std::make_index_sequence<std::size(kShapes)>());
   MEMPLAN_CHECK(function.invoke != nullptr);
   return function;
 }

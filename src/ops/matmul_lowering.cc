@@ -22,6 +22,9 @@ namespace {
 // stays in its first level while all rows pass.
 constexpr int64_t kDepthBlock = 384;
 
+// About the depth that the panels of MatMulRepacked have.
+constexpr int64_t kRepackedDepth = 32;
+
 // Merges batch axes that one stride can walk, so that few remain.
 void CollapseBatch(MatMulSpec* spec) {
   std::vector<int64_t> sizes, a_strides, b_strides;
@@ -165,8 +168,9 @@ void ScaleBias(MatMulSpec* spec, KernelCall* call) {
 absl::StatusOr<Lowering> LowerPacked(const NodeContext& node, const Target& target, MatMulSpec spec,
                                      const FusedActivation& fused) {
   KernelCall call;
-  const TileShape tile = ChooseTile(target, spec.rows, spec.columns, /*whole_rows=*/true,
-                                    /*whole_lanes=*/false);
+  const TileShape tile =
+      ChooseProductTile(target, {spec.rows, spec.columns, std::min(spec.depth, kDepthBlock),
+                                 /*packed=*/true, /*aligned=*/true});
   int64_t batch = 1;
   int64_t stride = spec.depth * ((spec.columns + tile.lanes - 1) / tile.lanes * tile.lanes);
   for (size_t i = spec.batch.size(); i-- > 0;) {
@@ -186,7 +190,7 @@ absl::StatusOr<Lowering> LowerPacked(const NodeContext& node, const Target& targ
   SetActivation(fused, &p);
   call.header = "kernels/matmul.h";
   call.name = absl::StrCat("kernels::MatMul<", TileArguments(tile), ", true>");
-  call.function = FunctionForTile(
+  call.function = FunctionForTile<kProductTileShapes>(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMul<L, R, C, true>>(); });
   return ProductCall(std::move(call), p, tile.rows, ColumnAxis(p, p.depth, PanelBorders(p, tile)),
                      {spec.a, KernelArg::Constant(0), spec.bias, spec.residual, spec.c});
@@ -202,7 +206,7 @@ absl::StatusOr<Lowering> LowerUnpacked(const NodeContext& node, const Target& ta
   SetActivation(fused, &p);
   call.header = "kernels/matmul.h";
   call.name = absl::StrCat("kernels::MatMul<", TileArguments(tile), ", false>");
-  call.function = FunctionForTile(
+  call.function = FunctionForTile<kProductTileShapes>(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMul<L, R, C, false>>(); });
   return ProductCall(std::move(call), p, tile.rows, std::nullopt,
                      {spec.a, spec.b, spec.bias, spec.residual, spec.c});
@@ -214,11 +218,13 @@ absl::StatusOr<Lowering> LowerRepacked(const NodeContext& node, const Target& ta
   ScaleBias(&spec, &call);
   ASSIGN_OR_RETURN(kernels::MatMulParams p, MakeMatMulParams(node, spec));
   SetActivation(fused, &p);
-  const TileShape tile = ChooseTile(target, spec.rows, spec.columns, /*whole_rows=*/true,
-                                    /*whole_lanes=*/false);
+  // Its panels have few steps of depth.
+  const TileShape tile = ChooseProductTile(
+      target, {spec.rows, spec.columns, std::min<int64_t>(spec.depth, kRepackedDepth),
+               /*packed=*/true, /*aligned=*/true});
   call.header = "kernels/matmul_repacked.h";
   call.name = absl::StrCat("kernels::MatMulRepacked<", TileArguments(tile), ">");
-  call.function = FunctionForTile(
+  call.function = FunctionForTile<kProductTileShapes>(
       tile, []<int L, int R, int C> { return FunctionOf<&kernels::MatMulRepacked<L, R, C>>(); });
   return ProductCall(std::move(call), p, tile.rows, std::nullopt,
                      {spec.a, spec.b, spec.bias, spec.residual, spec.c});
@@ -255,6 +261,15 @@ absl::StatusOr<Lowering> LowerPlain(const NodeContext& node, DType dtype, const 
                      {spec.a, spec.b, spec.bias, spec.c});
 }
 
+// Whether the vectors of a B whose columns are contiguous lie where the arena's tensors do.
+bool VectorsAreAligned(const MatMulSpec& spec, const Target& target) {
+  bool aligned = spec.b_depth_stride % target.vector_floats == 0;
+  for (const int64_t stride : spec.b_batch_strides) {
+    aligned = aligned && stride % target.vector_floats == 0;
+  }
+  return aligned;
+}
+
 // Whether a copy of B in the tiles' order pays: for all rows but a few, whose long inner products
 // are as fast without it, and for orders that nothing else reads in vectors.
 bool RepackingPays(const Target& target, const MatMulSpec& spec, bool contiguous_depth) {
@@ -273,8 +288,9 @@ absl::StatusOr<Lowering> LowerMatMul(const NodeContext& node, const Target& targ
   for (int64_t size : spec.batch) macs *= size;
   const FusedActivation fused = FuseActivation(node.node().epilogue);
   const bool empty = macs == 0;
-  const TileShape unpacked = ChooseTile(target, spec.rows, spec.columns, /*whole_rows=*/true,
-                                        /*whole_lanes=*/true);
+  const TileShape unpacked =
+      ChooseProductTile(target, {spec.rows, spec.columns, std::min(spec.depth, kDepthBlock),
+                                 /*packed=*/false, VectorsAreAligned(spec, target)});
   const bool contiguous_columns = spec.b_column_stride == 1 || spec.columns == 1;
   const bool contiguous_depth = (spec.a_depth_stride == 1 && spec.b_depth_stride == 1);
   absl::StatusOr<Lowering> lowering;

@@ -1,6 +1,8 @@
 // Gemm, MatMul and FusedMatMul in every variant, against the definition in double precision.
 #include "ops/host_kernels.h"
 
+#include "kernels/matmul.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,10 +10,12 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/activation.h"
 #include "ops/epilogue.h"
+#include "ops/gemm_lowering.h"
 #include "ops/run_node.h"
 
 namespace onnx_memplan {
@@ -160,9 +164,93 @@ TEST(Gemm, EqualsItsDefinitionForRandomShapesOnEveryTarget) {
        {"MatMul<4, 4, 1, true>", "MatMul<8, 4, 3, true>", "MatMul<16, 8, 2, true>",
         "MatMul<16, 1, 4, true>", "MatMul<4, 4, 1, false>", "MatMul<8, 4, 3, false>",
         "MatMul<16, 8, 2, false>", "MatMulDot<4>", "MatMulDot<8>", "MatMulDot<16>",
-        "MatMulRepacked<8, 4, 3>", "MatMulRepacked<16, 8, 2>"}) {
+        "MatMulRepacked<8, 4, 3>", "MatMulRepacked<16, 8, 2>", "MatMul<8, 6, 2, true>",
+        "MatMul<8, 3, 4, true>", "MatMul<8, 2, 6, true>", "MatMul<8, 2, 6, false>",
+        "MatMul<16, 3, 4, true>"}) {
     EXPECT_THAT(names, Contains(HasSubstr(kernel)));
   }
+}
+
+// Small integers, so that sums are exact in any order.
+std::vector<float> Integers(int64_t count, std::mt19937& random) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    values.push_back(static_cast<float>(RandomInt(-4, 4, random)));
+  }
+  return values;
+}
+
+// A tile with any number of rows and columns up to more than two of them.
+template <int Lanes, int Rows, int Columns>
+void ExpectTileEqualsPlainKernel(std::mt19937& random) {
+  SCOPED_TRACE(TileArguments({Lanes, Rows, Columns}));
+  constexpr int32_t kWidth = Lanes * Columns;
+  for (int32_t rows = Rows; rows <= 2 * Rows + 1; ++rows) {
+    for (int32_t columns = 1; columns <= 2 * kWidth + 1; ++columns) {
+      kernels::MatMulParams p = {};
+      for (int32_t& size : p.batch) size = 1;
+      p.rows = rows;
+      p.columns = columns;
+      p.depth = static_cast<int32_t>(RandomInt(1, 9, random));
+      p.depth_block = static_cast<int32_t>(RandomInt(1, p.depth, random));
+      p.a_row_stride = p.depth;
+      p.a_depth_stride = 1;
+      p.b_depth_stride = columns;
+      p.b_column_stride = 1;
+      p.bias_row_stride = RandomInt(0, 1, random) == 0 ? 0 : columns;
+      p.bias_column_stride = 1;
+      p.scale = 1;
+      p.bias_scale = 1;
+      const bool has_bias = RandomInt(0, 1, random) == 0;
+      const std::vector<float> a = Integers(int64_t{rows} * p.depth, random);
+      const std::vector<float> b = Integers(int64_t{p.depth} * columns, random);
+      const std::vector<float> bias = Integers(int64_t{rows} * columns, random);
+      const float* const added = has_bias ? bias.data() : nullptr;
+      const std::vector<float> residual = Integers(int64_t{rows} * columns, random);
+      std::vector<float> products(residual.size());
+      kernels::MatMulPlain<float>(p, a.data(), b.data(), added, products.data());
+      std::vector<float> sums = products;
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += residual[i];
+      const auto check = [&](auto kernel, const float* any_b) {
+        std::vector<float> c(products.size());
+        kernel(p, a.data(), any_b, added, nullptr, c.data());
+        EXPECT_EQ(c, products) << rows << "x" << p.depth << "x" << columns;
+        c = residual;
+        kernel(p, a.data(), any_b, added, c.data(), c.data());
+        EXPECT_EQ(c, sums) << "over the residual: " << rows << "x" << p.depth << "x" << columns;
+      };
+      const Tensor packed =
+          PackColumns(b, 1, p.depth, columns, columns, 1, 1.0F, {Lanes, Rows, Columns});
+      check(kernels::MatMul<Lanes, Rows, Columns, true>, packed.As<float>().data());
+      if (columns >= Lanes) check(kernels::MatMul<Lanes, Rows, Columns, false>, b.data());
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(MatMul, EveryTileEqualsThePlainKernelForRemaindersOfEverySize) {
+  std::mt19937 random(8);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (ExpectTileEqualsPlainKernel<kProductTileShapes[I].lanes, kProductTileShapes[I].rows,
+                                 kProductTileShapes[I].columns>(random),
+     ...);
+  }
+  (std::make_index_sequence<std::size(kProductTileShapes)>());
+}
+
+// What docs/performance.md reports as measured.
+TEST(MatMul, FewRowsHaveTilesOfTheirOwn) {
+  const Target v3 = FindTarget("x86-64-v3").value();
+  const auto tile = [&](int64_t rows, int64_t depth, int64_t columns) {
+    return ChooseProductTile(v3, {rows, columns, depth, /*packed=*/true, /*aligned=*/true});
+  };
+  EXPECT_EQ(tile(1, 512, 512), (TileShape{8, 1, 4}));
+  EXPECT_EQ(tile(2, 512, 512), (TileShape{8, 2, 6}));
+  EXPECT_EQ(tile(3, 512, 512), (TileShape{8, 3, 4}));
+  EXPECT_EQ(tile(12, 32, 32), (TileShape{8, 3, 4}));
+  EXPECT_EQ(tile(48, 32, 16), (TileShape{8, 6, 2}));
+  EXPECT_EQ(tile(16, 32, 32), (TileShape{8, 4, 3}));
+  EXPECT_EQ(tile(512, 512, 512), (TileShape{8, 4, 3}));
 }
 
 TEST(MatMul, BroadcastsBatchesOfAnyRank) {

@@ -187,13 +187,27 @@ kernels::MatMulParams ParamsOf(const Product& product) {
   return p;
 }
 
+// Filled numbers that begin where tensors of generated code may: at a multiple of 64 bytes.
+class Aligned {
+ public:
+  explicit Aligned(int64_t count) : storage_(Filled(count + kAlignment)) {}
+  float* data() {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data()) / sizeof(float);
+    return storage_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  }
+
+ private:
+  static constexpr int64_t kAlignment = 16;  // in floats
+  std::vector<float> storage_;
+};
+
 // Seconds that OpenBLAS needs for `product`; 0 without it.
 double OpenBlasSeconds([[maybe_unused]] const Product& product) {
 #ifdef MEMPLAN_BENCH_OPENBLAS
   openblas_set_num_threads(1);
-  const std::vector<float> a = Filled(int64_t{product.rows} * product.depth);
-  const std::vector<float> b = Filled(int64_t{product.depth} * product.columns);
-  std::vector<float> c = Filled(int64_t{product.rows} * product.columns);
+  Aligned a(int64_t{product.rows} * product.depth);
+  Aligned b(int64_t{product.depth} * product.columns);
+  Aligned c(int64_t{product.rows} * product.columns);
   const double macs = 1.0 * product.rows * product.depth * product.columns;
   return LeastSeconds(macs, [&] {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, product.rows, product.columns,
@@ -208,9 +222,9 @@ double OpenBlasSeconds([[maybe_unused]] const Product& product) {
 template <int Rows, int Columns>
 void MatMul(benchmark::State& state, const Product& product) {
   const kernels::MatMulParams p = ParamsOf(product);
-  const std::vector<float> a = Filled(int64_t{product.rows} * product.depth);
-  const std::vector<float> b = Filled(int64_t{product.depth} * (product.columns + kLanes));
-  std::vector<float> c = Filled(int64_t{product.rows} * product.columns);
+  Aligned a(int64_t{product.rows} * product.depth);
+  Aligned b(int64_t{product.depth} * (product.columns + kLanes));
+  Aligned c(int64_t{product.rows} * product.columns);
   for (auto _ : state) {
     if (product.packed) {
       kernels::MatMul<kLanes, Rows, Columns, true>(p, a.data(), b.data(), nullptr, nullptr,
@@ -318,9 +332,14 @@ const bool kRegistered = [] {
           (text + "/tile" + std::to_string(rows) + "x" + std::to_string(columns)).c_str(), run,
           product);
     };
+    // kProductTileShapes of src/ops/gemm_lowering.h.
     tile(kRows, kColumns, MatMul<kRows, kColumns>);
-    if (kLanes == 16) tile(4, 4, MatMul<4, 4>);
-    tile(2, 4, MatMul<2, 4>);
+    if constexpr (kLanes == 4) tile(2, 2, MatMul<2, 2>);
+    if constexpr (kLanes == 8) tile(6, 2, MatMul<6, 2>);
+    if constexpr (kLanes == 16) tile(4, 4, MatMul<4, 4>);
+    if constexpr (kLanes >= 8) tile(3, 4, MatMul<3, 4>);
+    if constexpr (kLanes == 8) tile(2, 6, MatMul<2, 6>);
+    if constexpr (kLanes == 16) tile(2, 4, MatMul<2, 4>);
     tile(1, 4, MatMul<1, 4>);
   }
   return true;
