@@ -48,13 +48,13 @@ bool Splits(const DirectShape& shape, int32_t width) {
   return kernels::SplitDirectRow(width, shape.pixels).full >= 0;
 }
 
-bool Fits(const DirectShape& shape, const Target& target) {
+}  // namespace
+
+bool FitsRegisters(const DirectShape& shape, const Target& target) {
   const int32_t sums = shape.vectors * shape.pixels;
   return shape.width <= target.vector_floats &&
          sums + std::min(shape.vectors, shape.pixels) + 1 <= target.vector_registers;
 }
-
-}  // namespace
 
 double DirectRowCycles(const BlockedConvParams& p, const DirectAccess& access,
                        const DirectShape& shape, const DirectCosts& costs) {
@@ -81,7 +81,7 @@ std::vector<DirectPart> ChooseDirectParts(const Target& target, const BlockedCon
   for (const std::span<const DirectShape> list : {std::span<const DirectShape>(kDirectShapes8),
                                                   std::span<const DirectShape>(kDirectShapes16)}) {
     for (const DirectShape& shape : list) {
-      if (Fits(shape, target) && Splits(shape, p.out_size[1])) {
+      if (FitsRegisters(shape, target) && Splits(shape, p.out_size[1])) {
         shapes.emplace_back(shape, DirectRowCycles(p, access, shape));
       }
     }

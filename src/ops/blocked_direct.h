@@ -36,16 +36,19 @@ inline constexpr DirectAccess kDirectAccesses[] = {
 KernelFunction DirectFunction8(const DirectShape& shape, const DirectAccess& access);
 KernelFunction DirectFunction16(const DirectShape& shape, const DirectAccess& access);
 
+// Whether the target's registers hold the sums of a tile, and what is added to them.
+bool FitsRegisters(const DirectShape& shape, const Target& target);
+
 // What a direct convolution costs, in cycles of a CPU that does two multiply-adds of 8 floats or
 // one of 16 and two loads a cycle. The numbers are fitted to measurements by
 // tools/bench/direct_costs.cc, which also says what they cost where they choose wrongly.
 struct DirectCosts {
-  double latency = 4.4;        // of a multiply-add, at the least
-  double load = 0.6;           // of a vector of weights or a broadcast input
-  double start_of_run = 4;     // of a tap
-  double tile = 10;            // of any tile
-  double sum_squared = 0.006;  // of writing a tile, for each float and the square of its sums: the
-                               // more there is to write, the later the CPU gets to the next tile
+  double latency = 6.38;        // of a multiply-add, at the least
+  double load = 0.729;          // of a vector of weights or a broadcast input
+  double start_of_run = 14.2;   // of a tap
+  double tile = 8.4;            // of any tile
+  double sum_squared = 0.0144;  // of writing a tile, for each float and the square of its sums: the
+                                // more there is to write, the later the CPU gets to the next tile
 };
 
 // About how many cycles a group of `shape` takes for a row of outputs.
