@@ -13,7 +13,7 @@
 
 namespace kernels {
 
-// Arrays are height, width.
+// Arrays are height, width. A call computes the rows [row_begin, row_end) of the output.
 struct BlockedConvWindowParams {
   int32_t batch;
   int32_t in_channels;
@@ -30,6 +30,8 @@ struct BlockedConvWindowParams {
   int32_t out_blocks;   // of the whole output
   int32_t first_block;  // of this call
   int32_t groups;
+  int32_t row_begin;
+  int32_t row_end;
   int32_t clamps;      // 1: the convolution's result is brought into [lowest, highest]
   int32_t activation;  // an ActivationKind, applied after that
   float lowest;
@@ -46,8 +48,9 @@ struct BlockedConvWindowParams {
 };
 MEMPLAN_FIELDS(BlockedConvWindowParams, batch, in_channels, in_size, conv_size, out_size, taps,
                stride, dilation, padding, window_taps, window_stride, window_padding, out_blocks,
-               first_block, groups, clamps, activation, lowest, highest, alpha, beta, window_clamps,
-               window_activation, window_lowest, window_highest, window_alpha, window_beta);
+               first_block, groups, row_begin, row_end, clamps, activation, lowest, highest, alpha,
+               beta, window_clamps, window_activation, window_lowest, window_highest, window_alpha,
+               window_beta);
 
 // Bytes of the ring for groups of `channels` output channels.
 constexpr int64_t ConvWindowScratchBytes(const BlockedConvWindowParams& p, int64_t channels) {
@@ -204,7 +207,7 @@ MEMPLAN_INLINE void ConvWindowGroup(const BlockedConvWindowParams& p, ActivateFu
   rows.row_floats = static_cast<ptrdiff_t>(p.conv_size[1]) * kChannelBlock;
   rows.size = p.window_taps[0];
   int32_t done = 0;
-  for (int32_t qy = 0; qy < p.out_size[0]; ++qy) {
+  for (int32_t qy = p.row_begin; qy < p.row_end; ++qy) {
     int32_t low;
     int32_t high;
     rows.top = qy * p.window_stride[0] - p.window_padding[0];

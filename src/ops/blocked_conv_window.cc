@@ -14,6 +14,7 @@
 #include "ops/blocked_direct.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
+#include "ops/parallel_axis.h"
 #include "ops/spatial.h"
 #include "support/status_macros.h"
 
@@ -79,6 +80,8 @@ absl::StatusOr<kernels::BlockedConvWindowParams> MakeWindowParams(
     ASSIGN_OR_RETURN(p.window_padding[i], ToInt32(node, shape.window.padding_begin[i], "padding"));
   }
   p.out_blocks = kernels::ChannelBlocks(conv.out_channels);
+  p.row_begin = 0;
+  p.row_end = p.out_size[0];
   return p;
 }
 
@@ -110,6 +113,30 @@ KernelFunction PickConvWindow(const DirectShape& shape, const DirectAccess& acce
   [&]<size_t... I>(std::index_sequence<I...>) { (try_one.template operator()<I>(), ...); }
   (std::make_index_sequence<std::size(kShapes) * kAccesses>());
   return function;
+}
+
+// Threads may share the groups of `channels` output channels or, where these are few, rows, of
+// which each thread then computes those again that its windows share with another's.
+void ShareOut(const kernels::BlockedConvWindowParams& p, int64_t channels, KernelCall& call) {
+  constexpr auto kSetRows = [](kernels::BlockedConvWindowParams& part, int32_t begin, int32_t end) {
+    part.row_begin = begin;
+    part.row_end = end;
+  };
+  const int64_t weights = channels * p.in_channels * p.taps[0] * p.taps[1];
+  const int64_t window_taps = int64_t{p.window_taps[0]} * p.window_taps[1];
+  const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
+  std::vector<int64_t> steps = {0, weights, channels};
+  // What follows are the constants of a depthwise kernel, if it is one, scratch, and the output.
+  if (call.args.size() == 6) steps.push_back(channels * (1 + window_taps));
+  steps.push_back(0);
+  steps.push_back(channels * out);
+  call.work = p.batch * p.groups *
+              (weights * p.conv_size[0] * p.conv_size[1] + channels * window_taps * out);
+  call.axes = {AxisOf<&kernels::BlockedConvWindowParams::groups>(p, 1, std::move(steps)),
+               {.extent = p.row_end,
+                .borders = {},
+                .arg_steps = std::vector<int64_t>(call.args.size(), 0),
+                .restrict_to = &RestrictTo<kernels::BlockedConvWindowParams, kSetRows>}};
 }
 
 // `kernel`: BlockedConvPool or BlockedConvDepthwise. constants: of the window's kernel, if it has.
@@ -156,12 +183,14 @@ absl::StatusOr<Lowering> LowerConvWindow(const NodeContext& node, const Target& 
     }
     call.args.push_back(KernelArg::Scratch());
     call.args.push_back(KernelArg::Output(0));
+    ShareOut(p, int64_t{shape.width} * shape.vectors, call);
     lowering.calls.push_back(std::move(call));
     lowering.scratch_bytes =
         std::max(lowering.scratch_bytes,
                  kernels::ConvWindowScratchBytes(p, int64_t{shape.width} * shape.vectors));
     p.first_block += part.groups * shape.blocks();
   }
+  for (KernelCall& call : lowering.calls) call.own_scratch_bytes = lowering.scratch_bytes;
   lowering.scratch_alignment = int64_t{4} * std::min(wide.vector_floats, 16);
   lowering.macs = int64_t{p.batch} * conv.out_channels * p.conv_size[0] * p.conv_size[1] *
                   conv.in_channels * p.taps[0] * p.taps[1];
