@@ -348,7 +348,9 @@ template <int Lanes, int Columns>
 MEMPLAN_INLINE ColumnTile NextColumns(int32_t done, int32_t total, bool exact) {
   const int32_t vectors_left = (total - done + Lanes - 1) / Lanes;
   const int32_t tiles_left = (vectors_left + Columns - 1) / Columns;
-  const int32_t width = (vectors_left + tiles_left - 1) / tiles_left * Lanes;
+  // The division takes as long as a tile of small depth: not where all fit.
+  const int32_t width =
+      (tiles_left == 1 ? vectors_left : (vectors_left + tiles_left - 1) / tiles_left) * Lanes;
   ColumnTile tile = {total - done < width ? total - done : width, done};
   if (!exact) return tile;
   if (width > total) {

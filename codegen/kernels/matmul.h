@@ -63,8 +63,15 @@ MEMPLAN_INLINE int32_t BatchCount(const MatMulParams& p) {
   return count;
 }
 
+// What all tiles of a product share; the caller sets depth, B's stride, pointers and `clamps`.
 MEMPLAN_INLINE TileArgs MatMulTileArgs(const MatMulParams& p) {
-  TileArgs t = {};
+  // Not `= {}`: GCC clears structs of this size by an instruction that takes longer than a tile.
+  TileArgs t;
+  t.row_begin = 0;
+  t.row_end = 0;
+  t.column_begin = 0;
+  t.column_end = 0;
+  t.column_offsets = nullptr;
   t.a_row_stride = p.a_row_stride;
   t.a_depth_stride = p.a_depth_stride;
   t.b_depth_stride = p.b_depth_stride;
@@ -92,22 +99,27 @@ MEMPLAN_SHARED_FUNCTION void MatMulTiles(const MatMulParams& p, ActivateFunction
     t.column_begin = column - tile.start;
     t.column_end = t.column_begin + tile.count;
     t.c = c + tile.start;
-    const float* panel = b + (PackedB ? static_cast<ptrdiff_t>(column) * p.depth : tile.start);
-    // At least once, so that products of depth 0 are written too.
-    int32_t k = 0;
-    do {
-      t.depth = p.depth - k < p.depth_block ? p.depth - k : p.depth_block;
-      t.a = a + static_cast<ptrdiff_t>(k) * p.a_depth_stride;
-      t.b = panel + static_cast<ptrdiff_t>(k) * t.b_depth_stride;
-      // Later blocks add to what the first one wrote.
-      t.bias = k > 0 || bias == nullptr
-                   ? nullptr
-                   : bias + static_cast<ptrdiff_t>(tile.start) * p.bias_column_stride;
-      t.residual = k > 0 ? t.c : residual == nullptr ? nullptr : residual + tile.start;
-      t.clamps = p.clamps != 0 && k + t.depth == p.depth;
+    t.a = a;
+    t.b = b + (PackedB ? static_cast<ptrdiff_t>(column) * p.depth : tile.start);
+    t.bias = bias == nullptr ? nullptr
+                             : bias + static_cast<ptrdiff_t>(tile.start) * p.bias_column_stride;
+    t.residual = residual == nullptr ? nullptr : residual + tile.start;
+    t.depth = p.depth_block;
+    t.clamps = false;
+    for (int32_t depth_left = p.depth;; depth_left -= p.depth_block) {
+      const bool last = depth_left <= p.depth_block;
+      if (last) {
+        t.depth = depth_left;
+        t.clamps = p.clamps != 0;
+      }
       GemmPanel<Lanes, Rows, Columns, false>(p.rows, 0, t);
-      k += t.depth;
-    } while (k < p.depth);
+      if (last) break;
+      t.a += static_cast<ptrdiff_t>(p.depth_block) * p.a_depth_stride;
+      t.b += static_cast<ptrdiff_t>(p.depth_block) * t.b_depth_stride;
+      // Later blocks add to what the first one wrote.
+      t.bias = nullptr;
+      t.residual = t.c;
+    }
     if (activate != nullptr) {
       activate(p.rows, tile.count, p.columns, p.alpha, p.beta, c + column);
     }

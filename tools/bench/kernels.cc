@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 // Anonymous: the builds for several targets are linked together.
@@ -170,7 +171,44 @@ struct Product {
   bool packed;
 };
 
-kernels::MatMulParams ParamsOf(const Product& product) {
+constexpr Product kProducts[] = {
+    {"square", 512, 512, 512, true},
+    {"bert_base", 64, 768, 768, true},
+    {"bert_base", 64, 768, 3072, true},
+    {"bert_base", 64, 3072, 768, true},
+    {"bert_base", 1, 768, 768, true},
+    {"attention", 128, 64, 128, false},
+    {"attention", 128, 128, 64, false},
+    {"vit_b_16", 197, 768, 768, true},
+    {"vit_b_16", 197, 768, 2304, true},
+    {"vit_b_16", 197, 768, 3072, true},
+    {"vit_b_16", 197, 3072, 768, true},
+    {"transformer_base", 20, 512, 1536, true},
+    {"transformer_base", 20, 512, 2048, true},
+    {"transformer_base", 20, 2048, 512, true},
+    {"transformer_base", 12, 512, 512, true},
+    {"mixer_tiny", 16, 48, 192, true},
+    {"mixer_tiny", 16, 192, 48, true},
+    {"mixer_tiny", 48, 16, 32, true},
+    {"mixer_tiny", 48, 32, 16, true},
+    {"gpt_tiny", 16, 32, 128, true},
+    {"gpt_tiny", 16, 128, 32, true},
+    {"gpt_tiny", 16, 32, 32, true},
+    {"transformer_tiny_cls", 12, 32, 32, true},
+    {"transformer_tiny_cls", 12, 32, 64, true},
+    {"mlperf_ad_fp32", 1, 640, 128, true},
+    {"mlperf_ad_fp32", 1, 128, 128, true},
+    {"mlperf_ad_fp32", 1, 128, 640, true},
+    {"resnet18", 1, 512, 1000, true},
+    {"alexnet", 1, 9216, 4096, true},
+    {"alexnet", 1, 4096, 4096, true},
+    {"few_rows", 2, 512, 512, true},
+    {"few_rows", 3, 512, 512, true},
+    {"few_rows", 5, 512, 512, true},
+    {"few_rows", 7, 512, 512, true},
+};
+
+constexpr kernels::MatMulParams ParamsOf(const Product& product) {
   kernels::MatMulParams p = {};
   for (int i = 0; i < kernels::kMatMulBatchRank; ++i) p.batch[i] = 1;
   p.rows = product.rows;
@@ -219,20 +257,17 @@ double OpenBlasSeconds([[maybe_unused]] const Product& product) {
 #endif
 }
 
-template <int Rows, int Columns>
-void MatMul(benchmark::State& state, const Product& product) {
-  const kernels::MatMulParams p = ParamsOf(product);
+// With constant parameters, as in generated code.
+template <size_t Index, int Rows, int Columns>
+void MatMul(benchmark::State& state) {
+  constexpr Product product = kProducts[Index];
+  static constexpr kernels::MatMulParams p = ParamsOf(product);
   Aligned a(int64_t{product.rows} * product.depth);
   Aligned b(int64_t{product.depth} * (product.columns + kLanes));
   Aligned c(int64_t{product.rows} * product.columns);
   for (auto _ : state) {
-    if (product.packed) {
-      kernels::MatMul<kLanes, Rows, Columns, true>(p, a.data(), b.data(), nullptr, nullptr,
-                                                   c.data());
-    } else {
-      kernels::MatMul<kLanes, Rows, Columns, false>(p, a.data(), b.data(), nullptr, nullptr,
-                                                    c.data());
-    }
+    kernels::MatMul<kLanes, Rows, Columns, product.packed>(p, a.data(), b.data(), nullptr, nullptr,
+                                                           c.data());
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
   }
@@ -261,42 +296,6 @@ constexpr ConvLayer kDepthwiseLayers[] = {
     {"mobilenet_v2", 960, 960, 7, 3, 1},     {"efficientnet_b0", 240, 240, 28, 5, 2},
     {"efficientnet_b0", 672, 672, 14, 5, 1},
 };
-constexpr Product kProducts[] = {
-    {"square", 512, 512, 512, true},
-    {"bert_base", 64, 768, 768, true},
-    {"bert_base", 64, 768, 3072, true},
-    {"bert_base", 64, 3072, 768, true},
-    {"bert_base", 1, 768, 768, true},
-    {"attention", 128, 64, 128, false},
-    {"attention", 128, 128, 64, false},
-    {"vit_b_16", 197, 768, 768, true},
-    {"vit_b_16", 197, 768, 2304, true},
-    {"vit_b_16", 197, 768, 3072, true},
-    {"vit_b_16", 197, 3072, 768, true},
-    {"transformer_base", 20, 512, 1536, true},
-    {"transformer_base", 20, 512, 2048, true},
-    {"transformer_base", 20, 2048, 512, true},
-    {"transformer_base", 12, 512, 512, true},
-    {"mixer_tiny", 16, 48, 192, true},
-    {"mixer_tiny", 16, 192, 48, true},
-    {"mixer_tiny", 48, 16, 32, true},
-    {"mixer_tiny", 48, 32, 16, true},
-    {"gpt_tiny", 16, 32, 128, true},
-    {"gpt_tiny", 16, 128, 32, true},
-    {"gpt_tiny", 16, 32, 32, true},
-    {"transformer_tiny_cls", 12, 32, 32, true},
-    {"transformer_tiny_cls", 12, 32, 64, true},
-    {"mlperf_ad_fp32", 1, 640, 128, true},
-    {"mlperf_ad_fp32", 1, 128, 128, true},
-    {"mlperf_ad_fp32", 1, 128, 640, true},
-    {"resnet18", 1, 512, 1000, true},
-    {"alexnet", 1, 9216, 4096, true},
-    {"alexnet", 1, 4096, 4096, true},
-    {"few_rows", 2, 512, 512, true},
-    {"few_rows", 3, 512, 512, true},
-    {"few_rows", 5, 512, 512, true},
-    {"few_rows", 7, 512, 512, true},
-};
 
 // Registers all; the value only makes it run before main.
 const bool kRegistered = [] {
@@ -323,25 +322,31 @@ const bool kRegistered = [] {
             .c_str(),
         layer.taps == 3 ? DepthwiseLayer<3> : DepthwiseLayer<5>, layer);
   }
-  for (const Product& product : kProducts) {
+  const auto product = [&]<size_t Index>() {
+    constexpr Product shape = kProducts[Index];
     const std::string text =
-        name("MatMul", product.network, {product.rows, product.depth, product.columns});
-    const auto tile = [&](int rows, int columns, void (*run)(benchmark::State&, const Product&)) {
-      if (rows > product.rows || (rows == 1 && product.rows > 3)) return;
-      benchmark::RegisterBenchmark(
-          (text + "/tile" + std::to_string(rows) + "x" + std::to_string(columns)).c_str(), run,
-          product);
+        name("MatMul", shape.network, {shape.rows, shape.depth, shape.columns});
+    const auto tile = [&]<int Rows, int Columns>() {
+      if constexpr (Rows <= shape.rows && (Rows > 1 || shape.rows <= 3)) {
+        benchmark::RegisterBenchmark(
+            (text + "/tile" + std::to_string(Rows) + "x" + std::to_string(Columns)).c_str(),
+            MatMul<Index, Rows, Columns>);
+      }
     };
     // kProductTileShapes of src/ops/gemm_lowering.h.
-    tile(kRows, kColumns, MatMul<kRows, kColumns>);
-    if constexpr (kLanes == 4) tile(2, 2, MatMul<2, 2>);
-    if constexpr (kLanes == 8) tile(6, 2, MatMul<6, 2>);
-    if constexpr (kLanes == 16) tile(4, 4, MatMul<4, 4>);
-    if constexpr (kLanes >= 8) tile(3, 4, MatMul<3, 4>);
-    if constexpr (kLanes == 8) tile(2, 6, MatMul<2, 6>);
-    if constexpr (kLanes == 16) tile(2, 4, MatMul<2, 4>);
-    tile(1, 4, MatMul<1, 4>);
+    tile.template operator()<kRows, kColumns>();
+    if constexpr (kLanes == 4) tile.template operator()<2, 2>();
+    if constexpr (kLanes == 8) tile.template operator()<6, 2>();
+    if constexpr (kLanes == 16) tile.template operator()<4, 4>();
+    if constexpr (kLanes >= 8) tile.template operator()<3, 4>();
+    if constexpr (kLanes == 8) tile.template operator()<2, 6>();
+    if constexpr (kLanes == 16) tile.template operator()<2, 4>();
+    tile.template operator()<1, 4>();
+  };
+  [&]<size_t... Index>(std::index_sequence<Index...>) {
+    (product.template operator()<Index>(), ...);
   }
+  (std::make_index_sequence<std::size(kProducts)>());
   return true;
 }();
 
