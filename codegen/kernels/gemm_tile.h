@@ -62,14 +62,54 @@ constexpr int TileChains(int lanes, int rows, int columns) {
   return (lanes < 8 && !kHasWideVectors) || rows * columns >= 6 ? 1 : rows * columns >= 3 ? 2 : 4;
 }
 
+// Bytes of the widest vector that KeepInRegister can name.
+#if defined(__clang__) || !defined(__GNUC__)
+constexpr int kNamedRegisterBytes = 0;
+#elif defined(__AVX512F__)
+constexpr int kNamedRegisterBytes = 64;
+#elif defined(__AVX__)
+constexpr int kNamedRegisterBytes = 32;
+#else
+constexpr int kNamedRegisterBytes = 0;
+#endif
+
+// Makes a vector that was loaded stay in its register. GCC would read it from memory again for each
+// of up to three uses; that saves an instruction, but loads are what limits tiles of few rows.
+template <class V>
+MEMPLAN_INLINE void KeepInRegister([[maybe_unused]] V* x) {
+  if constexpr (sizeof(V) >= 16 && sizeof(V) <= kNamedRegisterBytes) {
+    asm("" : "+v"(*x));
+  }
+}
+
 // sums[r][c] += A[r] * B[c] for one k.
 template <int Width, int Rows, int Vectors, class V>
 MEMPLAN_INLINE void MultiplyAdd(V (&sums)[Rows][Vectors], const float* a, ptrdiff_t a_row_stride,
                                 const float* b) {
   using InArray = typename Vector<Width>::InArray;
+  if constexpr (Width > 1 && Rows > 1 && Rows < Vectors) {
+    // All scalars at once take fewer registers than all of the row.
+    V scalars[Rows];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+      scalars[r] = a[r * a_row_stride] - V{};
+      KeepInRegister(&scalars[r]);
+    }
+#pragma GCC unroll 16
+    for (int c = 0; c < Vectors; ++c) {
+      V vector = *reinterpret_cast<const InArray*>(b + c * Width);
+      KeepInRegister(&vector);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) sums[r][c] += scalars[r] * vector;
+    }
+    return;
+  }
   V row[Vectors];
 #pragma GCC unroll 16
-  for (int c = 0; c < Vectors; ++c) row[c] = *reinterpret_cast<const InArray*>(b + c * Width);
+  for (int c = 0; c < Vectors; ++c) {
+    row[c] = *reinterpret_cast<const InArray*>(b + c * Width);
+    if constexpr (Rows == 2 || Rows == 3) KeepInRegister(&row[c]);
+  }
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
     const float scalar = a[r * a_row_stride];
@@ -245,11 +285,17 @@ MEMPLAN_INLINE void MultiplyTile(const TileArgs& t, const float* a, V (&sums)[Ro
       for (int c = 0; c < Vectors; ++c) chains[s][r][c] = V{};
     }
   }
+  constexpr int kFloatsAhead = 64;
   const float* b = t.b;
   int32_t k = t.depth;
   for (; k >= kChains; k -= kChains) {
 #pragma GCC unroll 4
     for (int s = 0; s < kChains; ++s) {
+      if constexpr (Rows == 2 && Width >= 8) {
+        // Two rows wait for B, most of all where the second level of cache does not hold it.
+#pragma GCC unroll 16
+        for (int i = 0; i < Vectors * Width; i += 16) __builtin_prefetch(b + kFloatsAhead + i);
+      }
       MultiplyAdd<Width>(chains[s], a, a_row_stride, b);
       a += a_depth_stride;
       b += b_depth_stride;

@@ -18,23 +18,26 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Cycles of matrix products, fitted to the times of every tile on a Zen 4 core, for 1 to 64 rows, 4
-// to 160 columns and depths of 16 to 256: what these choose is 1 % slower than the fastest tile in
-// the mean (2 % where rows are no whole vectors, 4 % for 16 lanes that are not aligned).
+// Cycles of matrix products on a Zen 4 core with AVX2 or AVX-512, fitted to the times of every tile
+// for 1 to 64 rows, 8 to 160 columns and depths of 16 to 256: the tiles that these choose are 1-2 %
+// slower than the fastest ones in the mean.
 constexpr double kPanelCycles = 10;
 constexpr double kTileCycles = 10;     // to clear the sums and to write them
 constexpr double kPartRowCycles = 12;  // more for a row that is not written in whole vectors
 
 // Of one step of depth in a tile of that many vectors.
-double StepCycles(const TileShape& shape, int32_t vectors, bool aligned) {
-  // Two vectors of up to 8 lanes in a cycle, or one of 16. Two or three rows of the latter never
-  // get there.
-  double products = shape.rows * vectors * (shape.lanes > 8 ? 1.0 : 0.5);
-  if (shape.lanes > 8 && shape.rows < 4) products *= aligned || shape.rows == 1 ? 1.25 : 2;
+double StepCycles(const TileShape& shape, int32_t vectors, const ProductShape& product) {
+  constexpr int64_t kFirstLevelBytes = 32768;
+  const bool wide = shape.lanes > 8;
+  // Two vectors of up to 8 lanes in a cycle, or one of 16.
+  const double products = shape.rows * vectors * (wide ? 1.0 : 0.5);
   // A sum is ready for the next product after 4 cycles.
   const double latency = 4.0 / kernels::TileChains(8, shape.rows, shape.columns);
-  const double loads = vectors * (aligned ? 1 : 1.4) + shape.rows * 0.6;
-  return std::max({products, latency, loads});
+  double load = wide ? (product.aligned ? 1.0 : 2.0) : (product.aligned ? 0.6 : 1.2);
+  // The second level of cache gives 32 bytes a cycle.
+  const int64_t panel_bytes = product.depth * vectors * shape.lanes * 4;
+  if (panel_bytes > kFirstLevelBytes) load = std::max(load, shape.lanes / 8.0);
+  return std::max({products, latency, load * vectors + 0.6 * shape.rows});
 }
 
 double ProductCycles(const TileShape& shape, const ProductShape& product) {
@@ -44,8 +47,8 @@ double ProductCycles(const TileShape& shape, const ProductShape& product) {
   int32_t width;
   for (int64_t done = 0; done < vectors; done += width) {
     width = EqualBlocks(static_cast<int32_t>(vectors - done), shape.columns);
-    const double tile = kTileCycles + static_cast<double>(product.depth) *
-                                          StepCycles(shape, width, product.aligned);
+    const double tile =
+        kTileCycles + static_cast<double>(product.depth) * StepCycles(shape, width, product);
     cycles += kPanelCycles + row_tiles * tile;
   }
   if (product.columns % shape.lanes != 0) cycles += row_tiles * shape.rows * kPartRowCycles;
@@ -87,8 +90,7 @@ TileShape ChooseProductTile(const Target& target, const ProductShape& product) {
     if (shape.lanes > target.vector_floats || shape.rows > product.rows) continue;
     if (!product.packed && shape.lanes > product.columns) continue;
     const double cycles = ProductCycles(shape, product);
-    // A later shape has to be clearly better.
-    if (cycles < 0.97 * best_cycles) {
+    if (cycles < best_cycles) {
       best_cycles = cycles;
       best = shape;
     }

@@ -249,7 +249,7 @@ TEST(MatMul, FewRowsHaveTilesOfTheirOwn) {
   EXPECT_EQ(tile(3, 512, 512), (TileShape{8, 3, 4}));
   EXPECT_EQ(tile(12, 32, 32), (TileShape{8, 3, 4}));
   EXPECT_EQ(tile(48, 32, 16), (TileShape{8, 6, 2}));
-  EXPECT_EQ(tile(16, 32, 32), (TileShape{8, 4, 3}));
+  EXPECT_EQ(tile(16, 32, 32), (TileShape{8, 2, 6}));
   EXPECT_EQ(tile(512, 512, 512), (TileShape{8, 4, 3}));
 }
 
