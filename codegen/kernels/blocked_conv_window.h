@@ -45,12 +45,22 @@ struct BlockedConvWindowParams {
   float window_highest;
   float window_alpha;
   float window_beta;
+  // The convolution of one tap behind the window (blocked_conv_project.h).
+  int32_t project_channels;  // of the window, which it reads
+  int32_t project_blocks;    // of its output
+  int32_t project_clamps;
+  int32_t project_activation;
+  float project_lowest;
+  float project_highest;
+  float project_alpha;
+  float project_beta;
 };
 MEMPLAN_FIELDS(BlockedConvWindowParams, batch, in_channels, in_size, conv_size, out_size, taps,
                stride, dilation, padding, window_taps, window_stride, window_padding, out_blocks,
                first_block, groups, row_begin, row_end, clamps, activation, lowest, highest, alpha,
                beta, window_clamps, window_activation, window_lowest, window_highest, window_alpha,
-               window_beta);
+               window_beta, project_channels, project_blocks, project_clamps, project_activation,
+               project_lowest, project_highest, project_alpha, project_beta);
 
 // Bytes of the ring for groups of `channels` output channels.
 constexpr int64_t ConvWindowScratchBytes(const BlockedConvWindowParams& p, int64_t channels) {
@@ -92,6 +102,16 @@ struct RingRows {
 
   const float* Row(int32_t row) const { return ring + row % size * row_floats; }
 };
+
+// Sets the rows that the windows of output row qy see.
+MEMPLAN_INLINE void SeeRows(const BlockedConvWindowParams& p, int32_t qy, RingRows* rows) {
+  int32_t low;
+  int32_t high;
+  rows->top = qy * p.window_stride[0] - p.window_padding[0];
+  InsideRange(rows->top, 1, p.conv_size[0], p.window_taps[0], &low, &high);
+  rows->first = rows->top + low;
+  rows->last = rows->top + high;
+}
 
 // The maximum of each window.
 struct RingMax {
@@ -193,6 +213,19 @@ MEMPLAN_INLINE void RingRow(const BlockedConvWindowParams& p, const RingRows& ro
   }
 }
 
+// Brings the ring of one group of channels up to the rows of `rows`; those before `done` are there.
+template <int Width, int Vectors, int Pixels, int Step, int Kind>
+MEMPLAN_INLINE void FillRing(const BlockedConvWindowParams& p, ActivateFunction activate,
+                             const RingRows& rows, int32_t done, float* ring, DirectTile* t) {
+  BlockedDirectParams conv = ConvRowParams(p);
+  const int32_t tiles = SplitDirectRow(p.conv_size[1], Pixels).tiles;
+  for (int32_t row = done < rows.first ? rows.first : done; row < rows.last; ++row) {
+    conv.padding[0] = p.padding[0] - row * p.stride[0];
+    DirectTiles<Width, Vectors, Pixels, Step, Kind>(conv, activate, 0, tiles, nullptr,
+                                                    ring + row % rows.size * rows.row_floats, t);
+  }
+}
+
 // All rows of one group of channels of one image, which `t` describes. constants, y: of the group's
 // first block.
 template <int Width, int Vectors, int Pixels, int Step, int Kind, class Window>
@@ -200,26 +233,15 @@ MEMPLAN_INLINE void ConvWindowGroup(const BlockedConvWindowParams& p, ActivateFu
                                     ActivateFunction activate_window, const float* constants,
                                     float* ring, float* y, DirectTile* t) {
   constexpr int kBlocks = Vectors * Width / kChannelBlock;
-  const int32_t tiles = SplitDirectRow(p.conv_size[1], Pixels).tiles;
   const ptrdiff_t out_row = static_cast<ptrdiff_t>(p.out_size[1]) * kChannelBlock;
-  BlockedDirectParams conv = ConvRowParams(p);
   RingRows rows = {};
   rows.row_floats = static_cast<ptrdiff_t>(p.conv_size[1]) * kChannelBlock;
   rows.size = p.window_taps[0];
   int32_t done = 0;
   for (int32_t qy = p.row_begin; qy < p.row_end; ++qy) {
-    int32_t low;
-    int32_t high;
-    rows.top = qy * p.window_stride[0] - p.window_padding[0];
-    InsideRange(rows.top, 1, p.conv_size[0], p.window_taps[0], &low, &high);
-    rows.first = rows.top + low;
-    rows.last = rows.top + high;
-    if (done < rows.first) done = rows.first;
-    for (; done < rows.last; ++done) {
-      conv.padding[0] = p.padding[0] - done * p.stride[0];
-      DirectTiles<Width, Vectors, Pixels, Step, Kind>(conv, activate, 0, tiles, nullptr,
-                                                      ring + done % rows.size * rows.row_floats, t);
-    }
+    SeeRows(p, qy, &rows);
+    FillRing<Width, Vectors, Pixels, Step, Kind>(p, activate, rows, done, ring, t);
+    if (done < rows.last) done = rows.last;
     for (int b = 0; b < kBlocks; ++b) {
       rows.ring = ring + b * t->out_step;
       float* to = y + (b * p.out_size[0] + qy) * out_row;

@@ -2,7 +2,7 @@
 // convolution that alone reads its result.
 #include "ops/host_kernels.h"
 
-#include "kernels/blocked_conv_window.h"
+#include "ops/blocked_conv_window.h"
 
 #include <algorithm>
 #include <string>
@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/blocked.h"
-#include "ops/blocked_direct.h"
 #include "ops/dispatch.h"
 #include "ops/families.h"
 #include "ops/parallel_axis.h"
@@ -26,14 +25,10 @@ namespace {
 // depthwise one has its own in the attributes first_activation, first_alpha, first_beta.
 constexpr std::string_view kWindowPrefix = "window_";
 
-// The convolution's output and the window over it.
-struct ConvWindowShape {
-  Shape conv;  // blocked
-  SlidingWindow window;
-};
+}  // namespace
 
-absl::StatusOr<ConvWindowShape> ReadConvWindow(const NodeContext& node, std::vector<int64_t> taps) {
-  ASSIGN_OR_RETURN(const std::vector<TensorType> conv, kBlockedConv.infer(node));
+absl::StatusOr<ConvWindowShape> ReadWindowOver(const NodeContext& node, Shape conv,
+                                               std::vector<int64_t> taps) {
   Node window = node.node();
   window.attributes.clear();
   for (const auto& [name, value] : node.node().attributes) {
@@ -43,7 +38,7 @@ absl::StatusOr<ConvWindowShape> ReadConvWindow(const NodeContext& node, std::vec
   }
   const NodeContext window_context(node.graph(), window);
   ConvWindowShape shape;
-  shape.conv = conv[0].shape;
+  shape.conv = std::move(conv);
   const Shape image = {shape.conv[0], shape.conv[1], shape.conv[2], shape.conv[3]};
   if (taps.empty()) {
     ASSIGN_OR_RETURN(taps, window_context.RequiredInts("kernel_shape"));
@@ -55,12 +50,36 @@ absl::StatusOr<ConvWindowShape> ReadConvWindow(const NodeContext& node, std::vec
   return shape;
 }
 
+absl::StatusOr<ConvWindowShape> ReadConvWindow(const NodeContext& node, std::vector<int64_t> taps) {
+  ASSIGN_OR_RETURN(const std::vector<TensorType> conv, kBlockedConv.infer(node));
+  return ReadWindowOver(node, conv[0].shape, std::move(taps));
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadDepthwiseTaps(const NodeContext& node, int32_t i,
+                                                       int64_t channels) {
+  if (!node.HasInput(i)) return node.Invalid(absl::StrCat("input ", i, " is missing"));
+  const Shape& w = node.InputShape(i);
+  if (w.size() != 4 || w[1] != 1 || w[0] != channels) {
+    return node.Invalid(absl::StrCat("no depthwise weights are ", ShapeToString(w)));
+  }
+  const TensorType bias = {DType::kFloat, {w[0]}};
+  if (node.InputDType(i) != DType::kFloat ||
+      (node.HasInput(i + 1) && node.InputType(i + 1) != bias)) {
+    return node.Invalid("the depthwise weights and bias need to be floats, of one channel count");
+  }
+  return std::vector<int64_t>{w[2], w[3]};
+}
+
+namespace {
+
 std::vector<TensorType> TypesOf(const ConvWindowShape& shape) {
   Shape out = shape.conv;
   out[2] = shape.window.out_size[0];
   out[3] = shape.window.out_size[1];
   return {{DType::kFloat, out}};
 }
+
+}  // namespace
 
 absl::StatusOr<kernels::BlockedConvWindowParams> MakeWindowParams(
     const NodeContext& node, const kernels::BlockedConvParams& conv, const ConvWindowShape& shape) {
@@ -85,13 +104,35 @@ absl::StatusOr<kernels::BlockedConvWindowParams> MakeWindowParams(
   return p;
 }
 
-// The template arguments for convolutions of plain images, and of blocked ones of one tap.
-constexpr DirectAccess kWindowAccesses[] = {
-    {8, kernels::kDirectPointwise},
-    {0, kernels::kDirectPlanes},
-    {1, kernels::kDirectPlanes},
-    {2, kernels::kDirectPlanes},
-};
+void SetWindowActivation(const Epilogue& epilogue, kernels::BlockedConvWindowParams* p) {
+  const FusedActivation fused = FuseActivation(epilogue);
+  p->window_clamps = fused.clamps;
+  p->window_activation = fused.kind;
+  p->window_lowest = fused.lowest;
+  p->window_highest = fused.highest;
+  p->window_alpha = fused.alpha;
+  p->window_beta = fused.beta;
+}
+
+Epilogue EpilogueOf(const NodeContext& node, const std::string& prefix) {
+  Epilogue epilogue;
+  epilogue.activation = node.String(prefix + "_activation", "");
+  epilogue.alpha = node.Float(prefix + "_alpha", 0);
+  epilogue.beta = node.Float(prefix + "_beta", 0);
+  return epilogue;
+}
+
+absl::StatusOr<Tensor> PackDepthwiseInput(const NodeContext& node, int32_t i) {
+  const Tensor* weights = node.InputConstant(i);
+  const Tensor* bias = node.InputConstant(i + 1);
+  if (weights == nullptr || (node.HasInput(i + 1) && bias == nullptr)) {
+    return node.Unsupported("weights and bias need to be constant");
+  }
+  return PackBlockedDepthwise(weights->shape()[0], weights->As<float>(),
+                              bias == nullptr ? std::span<const float>() : bias->As<float>());
+}
+
+namespace {
 
 template <const auto& kShapes, bool Pools>
 KernelFunction PickConvWindow(const DirectShape& shape, const DirectAccess& access) {
@@ -215,15 +256,8 @@ absl::StatusOr<Lowering> LowerConvPool(const NodeContext& node, const Target& ta
 // ---- A depthwise convolution: inputs 3 and 4 are its weights and bias
 
 absl::StatusOr<ConvWindowShape> ReadConvDepthwise(const NodeContext& node) {
-  const Shape& w = node.InputShape(3);
-  if (w.size() != 4 || w[1] != 1 || w[0] != node.InputShape(1)[0]) {
-    return node.Invalid(absl::StrCat("no depthwise weights are ", ShapeToString(w)));
-  }
-  const TensorType bias = {DType::kFloat, {w[0]}};
-  if (node.InputDType(3) != DType::kFloat || (node.HasInput(4) && node.InputType(4) != bias)) {
-    return node.Invalid("the depthwise weights and bias need to be floats, of one channel count");
-  }
-  return ReadConvWindow(node, {w[2], w[3]});
+  ASSIGN_OR_RETURN(std::vector<int64_t> taps, ReadDepthwiseTaps(node, 3, node.InputShape(1)[0]));
+  return ReadConvWindow(node, std::move(taps));
 }
 
 absl::StatusOr<std::vector<TensorType>> InferConvDepthwise(const NodeContext& node) {
@@ -235,26 +269,9 @@ absl::StatusOr<Lowering> LowerConvDepthwise(const NodeContext& node, const Targe
   ASSIGN_OR_RETURN(const kernels::BlockedConvParams conv, ReadBlockedConv(node));
   ASSIGN_OR_RETURN(const ConvWindowShape shape, ReadConvDepthwise(node));
   ASSIGN_OR_RETURN(kernels::BlockedConvWindowParams p, MakeWindowParams(node, conv, shape));
-  Epilogue first;
-  first.activation = node.String("first_activation", "");
-  first.alpha = node.Float("first_alpha", 0);
-  first.beta = node.Float("first_beta", 0);
-  SetActivation(FuseActivation(first), &p);
-  const FusedActivation last = FuseActivation(node.node().epilogue);
-  p.window_clamps = last.clamps;
-  p.window_activation = last.kind;
-  p.window_lowest = last.lowest;
-  p.window_highest = last.highest;
-  p.window_alpha = last.alpha;
-  p.window_beta = last.beta;
-  const Tensor* weights = node.InputConstant(3);
-  const Tensor* bias = node.InputConstant(4);
-  if (weights == nullptr || (node.HasInput(4) && bias == nullptr)) {
-    return node.Unsupported("weights and bias need to be constant");
-  }
-  Tensor constants =
-      PackBlockedDepthwise(weights->shape()[0], weights->As<float>(),
-                           bias == nullptr ? std::span<const float>() : bias->As<float>());
+  SetActivation(FuseActivation(EpilogueOf(node, "first")), &p);
+  SetWindowActivation(node.node().epilogue, &p);
+  ASSIGN_OR_RETURN(Tensor constants, PackDepthwiseInput(node, 3));
   ASSIGN_OR_RETURN(Lowering lowering,
                    LowerConvWindow</*Pools=*/false>(node, target, conv, p, {std::move(constants)}));
   lowering.macs += node.OutputType(0).NumElements() * p.window_taps[0] * p.window_taps[1];
@@ -276,7 +293,7 @@ extern const OpDef kBlockedConvPool = {
 extern const OpDef kBlockedConvDepthwise = {
     .type = "BlockedConvDepthwise",
     .domain = kMemplan,
-    .min_inputs = 4,
+    .min_inputs = 2,  // and input 3
     .max_inputs = 5,
     .infer = InferConvDepthwise,
     .lower = LowerConvDepthwise,

@@ -157,7 +157,7 @@ constexpr Pass kPasses[] = {
      kLayout,
      Edit<FusePool>},
     {{.name = "fuse-depthwise",
-      .summary = "a depthwise convolution of a large image into the convolution before it"},
+      .summary = "a depthwise convolution of a large image with those before and behind it"},
      kLayout,
      Edit<FuseDepthwise>},
     {{.name = "separate-outputs",

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -58,11 +59,13 @@ Graph InBlocks(const Graph& graph, int64_t macs_per_converted_element = 0) {
   return after;
 }
 
-ValueId Conv(GraphMaker& make, ValueId x, int64_t channels, int64_t taps = 3, int64_t stride = 1) {
+ValueId Conv(GraphMaker& make, ValueId x, int64_t channels, int64_t taps = 3, int64_t stride = 1,
+             bool has_bias = true) {
   const int64_t pad = taps / 2;
+  std::vector<ValueId> operands = {x, make.Constant({channels, make.ShapeOf(x)[1], taps, taps})};
+  if (has_bias) operands.push_back(make.Constant({channels}));
   return make.Op(
-      "Conv",
-      {x, make.Constant({channels, make.ShapeOf(x)[1], taps, taps}), make.Constant({channels})},
+      "Conv", operands,
       {{"pads", std::vector<int64_t>(4, pad)}, {"strides", std::vector<int64_t>(2, stride)}});
 }
 
@@ -196,7 +199,7 @@ TEST(FusePool, OfTheFirstLayerOfAnyShape) {
     const ValueId x =
         make.Input({batch, make.Below(4) + 1, make.Below(16) + 8, make.Below(40) + 8});
     ValueId v = Conv(make, x, make.Below(5) == 0 ? 20 : 8 * (make.Below(5) + 1),
-                     1 + 2 * make.Below(3), make.Below(3) + 1);
+                     1 + 2 * make.Below(3), make.Below(3) + 1, /*has_bias=*/make.Below(2) == 0);
     const int64_t taps = make.Below(3) + 1;
     const int64_t pad = taps > 1 ? make.Below(2) : 0;
     v = make.Op("MaxPool", {v},
@@ -218,10 +221,13 @@ TEST(FuseDepthwise, OfAnyShape) {
     const ValueId x = make.Input({make.Below(2) + 1, first_layer ? make.Below(4) + 1 : 16,
                                   make.Below(16) + 8, make.Below(40) + 8});
     const int64_t channels = 8 * (make.Below(5) + 6);
-    ValueId v = Conv(make, x, channels, first_layer ? 3 : 1, first_layer ? make.Below(2) + 1 : 1);
+    ValueId v = Conv(make, x, channels, first_layer ? 3 : 1, first_layer ? make.Below(2) + 1 : 1,
+                     /*has_bias=*/make.Below(2) == 0);
     if (make.Below(2) == 0) v = make.Op(make.Below(2) == 0 ? "Relu" : "HardSwish", {v});
     const int64_t taps = 1 + 2 * make.Below(3);
-    v = make.Op("Conv", {v, make.Constant({channels, 1, taps, 3}), make.Constant({channels})},
+    std::vector<ValueId> operands = {v, make.Constant({channels, 1, taps, 3})};
+    if (make.Below(2) == 0) operands.push_back(make.Constant({channels}));
+    v = make.Op("Conv", operands,
                 {{"group", channels},
                  {"strides", std::vector<int64_t>{make.Below(2) + 1, make.Below(3) + 1}},
                  {"pads", std::vector<int64_t>{taps / 2, 1, make.Below(2) * (taps / 2), 1}}});
@@ -232,6 +238,60 @@ TEST(FuseDepthwise, OfAnyShape) {
     fused += IsFused(InBlocks(graph), "BlockedConvDepthwise", FuseDepthwise) ? 1 : 0;
   }
   EXPECT_GT(fused, 100);  // not where the largest step stays as it is
+}
+
+// The operators that FuseDepthwise makes of a graph; it keeps what the graph computes.
+std::vector<std::string> FusedOperators(Graph graph) {
+  const std::vector<Tensor> inputs = RandomInputs(graph, 7);
+  const std::vector<Tensor> expected = RunGraph(graph, inputs);
+  GraphEditor editor(graph);
+  EXPECT_TRUE(FuseDepthwise(editor).ok());
+  EXPECT_TRUE(editor.Finish().ok());
+  EXPECT_TRUE(graph.Verify(/*typed=*/true).ok());
+  const std::vector<Tensor> actual = RunGraph(graph, inputs);
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const auto difference = CompareTensors(actual[i], expected[i]);
+    EXPECT_TRUE(difference.ok());
+    // Activations are given sums of tens of terms, each rounded in another order.
+    EXPECT_LE(difference->largest, 1e-5 * difference->scale) << graph.ToText();
+  }
+  std::vector<std::string> operators;
+  for (const Node& node : graph.nodes) {
+    if (node.op_type.find("Depthwise") != std::string::npos) operators.push_back(node.op_type);
+  }
+  return operators;
+}
+
+TEST(FuseDepthwise, AlsoWithTheProjectionBehindIt) {
+  std::map<std::string, int> made;
+  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    GraphMaker make(seed);
+    const auto activate = [&](ValueId v) {
+      const char* const types[] = {"Relu", "HardSwish", "Sigmoid"};
+      return make.Below(3) > 0 ? make.Op(types[make.Below(3)], {v}) : v;
+    };
+    const int64_t channels = 8 * (make.Below(3) + 1);
+    ValueId v = make.Input({make.Below(2) + 1, channels, make.Below(16) + 6, make.Below(30) + 6});
+    const bool has_bias = make.Below(2) == 0;
+    if (make.Below(2) == 0) v = Conv(make, v, channels, 1);
+    const ValueId block_input = v;
+    const int64_t hidden = make.Below(4) == 0 ? channels : 8 * (make.Below(5) + 2);
+    if (hidden != channels) v = activate(Conv(make, v, hidden, 1, 1, has_bias));
+    const int64_t stride = make.Below(2) + 1;
+    v = activate(make.Op("Conv", {v, make.Constant({hidden, 1, 3, 3}), make.Constant({hidden})},
+                         {{"group", hidden},
+                          {"strides", std::vector<int64_t>{stride, stride}},
+                          {"pads", std::vector<int64_t>(4, 1)}}));
+    v = Conv(make, v, make.Below(2) == 0 ? channels : make.Below(channels) + 1, 1, 1, has_bias);
+    if (make.ShapeOf(v) == make.ShapeOf(block_input)) v = make.Op("Add", {v, block_input});
+    make.Output(activate(v));
+    Graph graph = make.graph();
+    ASSERT_TRUE(OptimizeGraph({}, graph).ok());
+    for (const std::string& type : FusedOperators(InBlocks(graph))) ++made[type];
+  }
+  EXPECT_GT(made["BlockedConvDepthwiseConv"], 30);
+  EXPECT_GT(made["BlockedDepthwiseConv"], 10);
 }
 
 TEST(FuseDepthwise, OnlyWhereTheLargestStepBecomesSmaller) {
@@ -359,7 +419,7 @@ class RandomImages {
 
 TEST(BlockChannels, RandomImageNetworksKeepTheirOutputs) {
   int64_t blocked = 0;
-  for (uint32_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+  for (uint32_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     // As the pass meets them: fused, with residuals.
     Graph graph = RandomImages(seed).graph();
