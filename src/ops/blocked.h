@@ -39,6 +39,30 @@ std::optional<Lowering> LowerBlockedWinograd(const NodeContext& node, const Targ
 std::optional<Lowering> LowerBlockedDepthwise(const NodeContext& node, const Target& target,
                                               const kernels::BlockedConvParams& p);
 
+// Copies what the parameters of convolutions have in common.
+template <class Params>
+void SetConvolution(const kernels::BlockedConvParams& conv, Params* p) {
+  p->batch = conv.batch;
+  p->in_channels = conv.in_channels;
+  for (int i = 0; i < 2; ++i) {
+    p->in_size[i] = conv.in_size[i];
+    p->taps[i] = conv.taps[i];
+    p->stride[i] = conv.stride[i];
+    p->dilation[i] = conv.dilation[i];
+    p->padding[i] = conv.padding[i];
+  }
+}
+// The same of their epilogues.
+template <class Params>
+void SetActivation(const kernels::BlockedConvParams& conv, Params* p) {
+  p->clamps = conv.clamps;
+  p->activation = conv.activation;
+  p->lowest = conv.lowest;
+  p->highest = conv.highest;
+  p->alpha = conv.alpha;
+  p->beta = conv.beta;
+}
+
 // The constants of a depthwise kernel of weights [channels][taps]: for each block of channels its
 // bias (0: none), then each of its taps.
 Tensor PackBlockedDepthwise(int64_t channels, std::span<const float> weights,

@@ -166,22 +166,11 @@ KernelFunction FirstFunction(TryOne try_one) {
 // Appends weights and bias of a convolution, packed for groups of `shape`, to a call.
 absl::Status AddConvolution(const NodeContext& node, int32_t input, const BlockedConvParams& conv,
                             const DirectShape& shape, KernelCall& call) {
-  const Tensor* weights = node.InputConstant(input);
-  const Tensor* bias = node.InputConstant(input + 1);
-  if (weights == nullptr || (node.HasInput(input + 1) && bias == nullptr)) {
+  if (!HasDirectConstants(node, input)) {
     return node.Unsupported("weights and bias need to be constant");
   }
   const DirectPart part = {shape, kernels::ChannelBlocks(conv.out_channels) / shape.blocks()};
-  const auto add = [&](Tensor constant) {
-    call.args.push_back(KernelArg::Constant(static_cast<int32_t>(call.constants.size())));
-    call.constants.push_back(std::move(constant));
-  };
-  add(PackDirectWeights(conv, weights->As<float>(), part, 0));
-  if (bias != nullptr) {
-    add(PackDirectBias(bias->As<float>(), part, 0));
-  } else {
-    call.args.push_back(KernelArg::Null());
-  }
+  AddDirectConstants(node, input, conv, part, 0, call);
   return absl::OkStatus();
 }
 

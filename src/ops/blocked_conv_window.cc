@@ -84,15 +84,9 @@ std::vector<TensorType> TypesOf(const ConvWindowShape& shape) {
 absl::StatusOr<kernels::BlockedConvWindowParams> MakeWindowParams(
     const NodeContext& node, const kernels::BlockedConvParams& conv, const ConvWindowShape& shape) {
   kernels::BlockedConvWindowParams p = {};
-  p.batch = conv.batch;
-  p.in_channels = conv.in_channels;
+  SetConvolution(conv, &p);
   for (size_t i = 0; i < 2; ++i) {
-    p.in_size[i] = conv.in_size[i];
     p.conv_size[i] = conv.out_size[i];
-    p.taps[i] = conv.taps[i];
-    p.stride[i] = conv.stride[i];
-    p.dilation[i] = conv.dilation[i];
-    p.padding[i] = conv.padding[i];
     ASSIGN_OR_RETURN(p.out_size[i], ToInt32(node, shape.window.out_size[i], "an output size"));
     ASSIGN_OR_RETURN(p.window_taps[i], ToInt32(node, shape.window.taps[i], "a window"));
     ASSIGN_OR_RETURN(p.window_stride[i], ToInt32(node, shape.window.stride[i], "a stride"));
@@ -123,11 +117,11 @@ Epilogue EpilogueOf(const NodeContext& node, const std::string& prefix) {
 }
 
 absl::StatusOr<Tensor> PackDepthwiseInput(const NodeContext& node, int32_t i) {
-  const Tensor* weights = node.InputConstant(i);
-  const Tensor* bias = node.InputConstant(i + 1);
-  if (weights == nullptr || (node.HasInput(i + 1) && bias == nullptr)) {
+  if (!HasDirectConstants(node, i)) {
     return node.Unsupported("weights and bias need to be constant");
   }
+  const Tensor* weights = node.InputConstant(i);
+  const Tensor* bias = node.InputConstant(i + 1);
   return PackBlockedDepthwise(weights->shape()[0], weights->As<float>(),
                               bias == nullptr ? std::span<const float>() : bias->As<float>());
 }
@@ -186,9 +180,7 @@ absl::StatusOr<Lowering> LowerConvWindow(const NodeContext& node, const Target& 
                                          const kernels::BlockedConvParams& conv,
                                          kernels::BlockedConvWindowParams p,
                                          std::vector<Tensor> window_constants) {
-  const Tensor* weights = node.InputConstant(1);
-  const Tensor* bias = node.InputConstant(2);
-  if (weights == nullptr || (node.HasInput(2) && bias == nullptr)) {
+  if (!HasDirectConstants(node, 1)) {
     return node.Unsupported("weights and bias need to be constant");
   }
   Lowering lowering;
@@ -212,12 +204,8 @@ absl::StatusOr<Lowering> LowerConvWindow(const NodeContext& node, const Target& 
       return node.Unsupported("the input needs to be plain, or the kernel of one tap and stride 1");
     }
     call.params = MakeParams(p);
-    call.constants.push_back(PackDirectWeights(conv, weights->As<float>(), part, first_channel));
-    call.args = {KernelArg::Input(0), KernelArg::Constant(0), KernelArg::Null()};
-    if (bias != nullptr) {
-      call.constants.push_back(PackDirectBias(bias->As<float>(), part, first_channel));
-      call.args[2] = KernelArg::Constant(1);
-    }
+    call.args = {KernelArg::Input(0)};
+    AddDirectConstants(node, 1, conv, part, first_channel, call);
     for (const Tensor& constant : window_constants) {
       call.args.push_back(KernelArg::Constant(static_cast<int32_t>(call.constants.size())));
       call.constants.push_back(constant);

@@ -109,6 +109,8 @@ std::vector<DirectPart> ChooseDirectParts(const Target& target, const BlockedCon
   return best;
 }
 
+namespace {
+
 Tensor PackDirectWeights(const BlockedConvParams& p, std::span<const float> weights,
                          const DirectPart& part, int32_t first_channel) {
   const int32_t channels = part.shape.blocks() * kChannelBlock;
@@ -143,27 +145,35 @@ Tensor PackDirectBias(std::span<const float> bias, const DirectPart& part, int32
   return Tensor::FromVector<float>({size}, packed);
 }
 
+}  // namespace
+
+bool HasDirectConstants(const NodeContext& node, int32_t input) {
+  return node.InputConstant(input) != nullptr &&
+         (!node.HasInput(input + 1) || node.InputConstant(input + 1) != nullptr);
+}
+
+void AddDirectConstants(const NodeContext& node, int32_t input, const BlockedConvParams& conv,
+                        const DirectPart& part, int32_t first_channel, KernelCall& call) {
+  const auto add = [&](Tensor constant) {
+    call.args.push_back(KernelArg::Constant(static_cast<int32_t>(call.constants.size())));
+    call.constants.push_back(std::move(constant));
+  };
+  add(PackDirectWeights(conv, node.InputConstant(input)->As<float>(), part, first_channel));
+  if (node.HasInput(input + 1)) {
+    add(PackDirectBias(node.InputConstant(input + 1)->As<float>(), part, first_channel));
+  } else {
+    call.args.push_back(KernelArg::Null());
+  }
+}
+
 namespace {
 
 kernels::BlockedDirectParams MakeDirectParams(const BlockedConvParams& conv) {
   kernels::BlockedDirectParams p = {};
-  p.batch = conv.batch;
-  p.in_channels = conv.in_channels;
-  for (int i = 0; i < 2; ++i) {
-    p.in_size[i] = conv.in_size[i];
-    p.out_size[i] = conv.out_size[i];
-    p.taps[i] = conv.taps[i];
-    p.stride[i] = conv.stride[i];
-    p.dilation[i] = conv.dilation[i];
-    p.padding[i] = conv.padding[i];
-  }
+  SetConvolution(conv, &p);
+  SetActivation(conv, &p);
+  for (int i = 0; i < 2; ++i) p.out_size[i] = conv.out_size[i];
   p.out_blocks = kernels::ChannelBlocks(conv.out_channels);
-  p.clamps = conv.clamps;
-  p.activation = conv.activation;
-  p.lowest = conv.lowest;
-  p.highest = conv.highest;
-  p.alpha = conv.alpha;
-  p.beta = conv.beta;
   return p;
 }
 
@@ -176,10 +186,6 @@ int32_t ChunkTiles(const BlockedConvParams& p, const DirectShape& shape) {
   return static_cast<int32_t>(
       std::clamp<int64_t>(kChunkFloats / std::max<int64_t>(tile_floats, 1), 1, tiles));
 }
-
-}  // namespace
-
-namespace {
 
 // Threads may share the tiles of an image, or its groups of `channels` output channels: the one
 // that leaves each of them less to read.
@@ -207,10 +213,8 @@ void ShareOut(const kernels::BlockedDirectParams& p, int64_t channels, KernelCal
 
 std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target& target,
                                            const BlockedConvParams& conv) {
-  const bool has_bias = node.HasInput(2);
-  if (target.vector_floats < 8 || node.InputConstant(1) == nullptr ||
-      (has_bias && node.InputConstant(2) == nullptr) || node.OutputType(0).NumElements() == 0 ||
-      conv.in_channels == 0) {
+  if (target.vector_floats < 8 || !HasDirectConstants(node, 1) ||
+      node.OutputType(0).NumElements() == 0 || conv.in_channels == 0) {
     return std::nullopt;
   }
   BlockedConvParams flat = conv;
@@ -236,15 +240,10 @@ std::optional<Lowering> LowerBlockedDirect(const NodeContext& node, const Target
         shape.width == 8 ? DirectFunction8(shape, access) : DirectFunction16(shape, access);
     MEMPLAN_CHECK(call.function.invoke != nullptr);
     call.params = MakeParams(p);
-    call.constants.push_back(
-        PackDirectWeights(flat, node.InputConstant(1)->As<float>(), part, first_channel));
-    if (has_bias) {
-      call.constants.push_back(
-          PackDirectBias(node.InputConstant(2)->As<float>(), part, first_channel));
-    }
-    call.args = {KernelArg::Input(0), KernelArg::Constant(0),
-                 has_bias ? KernelArg::Constant(1) : KernelArg::Null(), ResidualArg(node),
-                 KernelArg::Output(0)};
+    call.args = {KernelArg::Input(0)};
+    AddDirectConstants(node, 1, flat, part, first_channel, call);
+    call.args.push_back(ResidualArg(node));
+    call.args.push_back(KernelArg::Output(0));
     ShareOut(p, shape.blocks() * kChannelBlock, call);
     lowering.calls.push_back(std::move(call));
     p.first_block += part.groups * shape.blocks();

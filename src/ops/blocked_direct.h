@@ -13,6 +13,7 @@
 #include "kernels/blocked_direct.h"
 #include "ops/direct_shapes.h"
 #include "ops/kernel_call.h"
+#include "ops/node_context.h"
 #include "ops/target.h"
 
 namespace onnx_memplan {
@@ -66,12 +67,14 @@ DirectAccess DirectAccessOf(const kernels::BlockedConvParams& p);
 // The cheapest way to cover the output channels with groups of at most two shapes.
 std::vector<DirectPart> ChooseDirectParts(const Target& target, const kernels::BlockedConvParams& p,
                                           const DirectAccess& access);
-// [groups][input blocks][taps][channels of the block][channels of a group], from OIHW weights of
-// which output channel `first_channel` is the first; lanes behind the last channel are 0.
-Tensor PackDirectWeights(const kernels::BlockedConvParams& p, std::span<const float> weights,
-                         const DirectPart& part, int32_t first_channel);
-// [groups][channels of a group]; 0 behind the last channel.
-Tensor PackDirectBias(std::span<const float> bias, const DirectPart& part, int32_t first_channel);
+// Whether input `input` (weights, OIHW) and the one behind it (bias), if it is there, are constant.
+bool HasDirectConstants(const NodeContext& node, int32_t input);
+// Appends them to the constants and arguments of a call that computes the channels of `part`, the
+// first of which is `first_channel`: weights as [groups][input blocks][taps][channels of the block]
+// [channels of a group], bias as [groups][channels of a group], with 0 behind the last channel.
+void AddDirectConstants(const NodeContext& node, int32_t input,
+                        const kernels::BlockedConvParams& conv, const DirectPart& part,
+                        int32_t first_channel, KernelCall& call);
 
 // What the two do: kShapes is one of the lists.
 template <const auto& kShapes>

@@ -153,12 +153,7 @@ kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv, 
   p.group_tiles = group_tiles;
   p.tile_begin = 0;
   p.tile_end = kernels::WinogradTiles(p.out_size, tile);
-  p.clamps = conv.clamps;
-  p.activation = conv.activation;
-  p.lowest = conv.lowest;
-  p.highest = conv.highest;
-  p.alpha = conv.alpha;
-  p.beta = conv.beta;
+  SetActivation(conv, &p);
   return p;
 }
 
@@ -245,8 +240,7 @@ Lowering LowerWinogradVariant(const NodeContext& node, const kernels::BlockedCon
 std::optional<Lowering> LowerBlockedWinograd(const NodeContext& node, const Target& target,
                                              const kernels::BlockedConvParams& p) {
   if (node.InputConstant(1) == nullptr || !IsWinogradConv(target, p)) return std::nullopt;
-  const std::optional<WinogradVariant> variant =
-      ChooseWinograd(target, p, ScratchRoomBytes(node));
+  const std::optional<WinogradVariant> variant = ChooseWinograd(target, p, ScratchRoomBytes(node));
   if (!variant) return std::nullopt;
   return LowerWinogradVariant(node, p, *variant);
 }
