@@ -62,7 +62,8 @@ ParallelAxis AxisOf(const Params& params, int32_t unit, std::vector<int64_t> arg
 // back over what is done: no range is smaller than a tile.
 std::vector<int32_t> WholeTiles(int32_t extent, int32_t unit);
 
-// A lowering of which the last call may be shared out by `axis`, in preference to those after it.
+// A lowering of which the last call, of so much work, may be shared out by any of `axes`, the best
+// one first.
 Lowering InParallel(Lowering lowering, int64_t work, std::vector<ParallelAxis> axes);
 
 // A part of less work is not worth waking a thread for: it takes a few microseconds to hand one
