@@ -178,20 +178,14 @@ absl::Status AddConvolution(const NodeContext& node, int32_t input, const Blocke
 // windows share with another's.
 Lowering ByRows(KernelCall call, const BlockedConvWindowParams& p, int64_t scratch_bytes,
                 int64_t macs) {
-  constexpr auto kSetRows = [](BlockedConvWindowParams& part, int32_t begin, int32_t end) {
-    part.row_begin = begin;
-    part.row_end = end;
-  };
+  using Params = BlockedConvWindowParams;
   call.params = MakeParams(p);
   call.own_scratch_bytes = scratch_bytes;
   Lowering lowering;
   lowering.scratch_bytes = scratch_bytes;
   lowering.scratch_alignment = int64_t{4} * kChannelBlock;
   lowering.macs = macs;
-  ParallelAxis rows = {.extent = p.row_end,
-                       .borders = {},
-                       .arg_steps = std::vector<int64_t>(call.args.size(), 0),
-                       .restrict_to = &RestrictTo<BlockedConvWindowParams, kSetRows>};
+  ParallelAxis rows = RangeOf<&Params::row_begin, &Params::row_end>(p, 1, call.args.size());
   lowering.calls.push_back(std::move(call));
   return InParallel(std::move(lowering), macs, {std::move(rows)});
 }

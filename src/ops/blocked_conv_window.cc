@@ -153,10 +153,7 @@ KernelFunction PickConvWindow(const DirectShape& shape, const DirectAccess& acce
 // Threads may share the groups of `channels` output channels or, where these are few, rows, of
 // which each thread then computes those again that its windows share with another's.
 void ShareOut(const kernels::BlockedConvWindowParams& p, int64_t channels, KernelCall& call) {
-  constexpr auto kSetRows = [](kernels::BlockedConvWindowParams& part, int32_t begin, int32_t end) {
-    part.row_begin = begin;
-    part.row_end = end;
-  };
+  using Params = kernels::BlockedConvWindowParams;
   const int64_t weights = channels * p.in_channels * p.taps[0] * p.taps[1];
   const int64_t window_taps = int64_t{p.window_taps[0]} * p.window_taps[1];
   const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
@@ -167,11 +164,8 @@ void ShareOut(const kernels::BlockedConvWindowParams& p, int64_t channels, Kerne
   steps.push_back(channels * out);
   call.work = p.batch * p.groups *
               (weights * p.conv_size[0] * p.conv_size[1] + channels * window_taps * out);
-  call.axes = {AxisOf<&kernels::BlockedConvWindowParams::groups>(p, 1, std::move(steps)),
-               {.extent = p.row_end,
-                .borders = {},
-                .arg_steps = std::vector<int64_t>(call.args.size(), 0),
-                .restrict_to = &RestrictTo<kernels::BlockedConvWindowParams, kSetRows>}};
+  call.axes = {AxisOf<&Params::groups>(p, 1, std::move(steps)),
+               RangeOf<&Params::row_begin, &Params::row_end>(p, 1, call.args.size())};
 }
 
 // `kernel`: BlockedConvPool or BlockedConvDepthwise. constants: of the window's kernel, if it has.

@@ -190,20 +190,14 @@ int32_t ChunkTiles(const BlockedConvParams& p, const DirectShape& shape) {
 // Threads may share the tiles of an image, or its groups of `channels` output channels: the one
 // that leaves each of them less to read.
 void ShareOut(const kernels::BlockedDirectParams& p, int64_t channels, KernelCall& call) {
-  constexpr auto kSetTiles = [](kernels::BlockedDirectParams& part, int32_t begin, int32_t end) {
-    part.tile_begin = begin;
-    part.tile_end = end;
-  };
+  using Params = kernels::BlockedDirectParams;
   const int64_t taps = int64_t{p.taps[0]} * p.taps[1];
   const int64_t in = int64_t{p.in_channels} * p.in_size[0] * p.in_size[1];
   const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
   const int64_t weights = channels * p.in_channels * taps;
-  ParallelAxis tiles = {.extent = p.tile_end,
-                        .borders = {},
-                        .arg_steps = {0, 0, 0, 0, 0},
-                        .restrict_to = &RestrictTo<kernels::BlockedDirectParams, kSetTiles>};
-  ParallelAxis groups = AxisOf<&kernels::BlockedDirectParams::groups>(
-      p, 1, {0, weights, channels, channels * out, channels * out});
+  ParallelAxis tiles = RangeOf<&Params::tile_begin, &Params::tile_end>(p, 1, call.args.size());
+  ParallelAxis groups =
+      AxisOf<&Params::groups>(p, 1, {0, weights, channels, channels * out, channels * out});
   call.work = p.batch * p.groups * weights * out;
   call.axes = {std::move(tiles), std::move(groups)};
   if (p.groups * weights > in) std::swap(call.axes[0], call.axes[1]);

@@ -161,23 +161,16 @@ kernels::BlockedWinogradParams ParamsOf(const kernels::BlockedConvParams& conv, 
 // channels, for which each then transforms the whole input.
 void ShareOut(const WinogradVariant& v, const kernels::BlockedWinogradParams& p,
               Lowering& lowering) {
-  constexpr auto kSetTiles = [](kernels::BlockedWinogradParams& part, int32_t begin, int32_t end) {
-    part.tile_begin = begin;
-    part.tile_end = end;
-  };
+  using Params = kernels::BlockedWinogradParams;
   const int64_t places = int64_t{v.tile + 2} * (v.tile + 2);
   const int64_t depth = int64_t{kernels::ChannelBlocks(p.in_channels)} * kernels::kChannelBlock;
   const int64_t out = int64_t{p.out_size[0]} * p.out_size[1];
   KernelCall& call = lowering.calls.back();
   call.own_scratch_bytes = lowering.scratch_bytes;
   call.work = p.batch * p.tile_end * places * depth * p.out_channels;
-  call.axes = {{.extent = p.tile_end,
-                .unit = p.group_tiles,
-                .borders = {},
-                .arg_steps = {0, 0, 0, 0, 0, 0},
-                .restrict_to = &RestrictTo<kernels::BlockedWinogradParams, kSetTiles>},
-               AxisOf<&kernels::BlockedWinogradParams::out_channels>(
-                   p, v.panel_channels(), {0, places * depth, 1, out, 0, out})};
+  call.axes = {
+      RangeOf<&Params::tile_begin, &Params::tile_end>(p, p.group_tiles, call.args.size()),
+      AxisOf<&Params::out_channels>(p, v.panel_channels(), {0, places * depth, 1, out, 0, out})};
 }
 
 }  // namespace

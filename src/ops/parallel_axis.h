@@ -58,6 +58,25 @@ ParallelAxis AxisOf(const Params& params, int32_t unit, std::vector<int64_t> arg
           .restrict_to = &RestrictTo<Params, kSetCount>};
 }
 
+// An axis of which the parameters say the range [0, extent) that a call computes, so that no
+// argument moves. `arguments`: of the call.
+//
+//   RangeOf<&kernels::BlockedDirectParams::tile_begin,
+//   &kernels::BlockedDirectParams::tile_end>(...)
+template <auto kBegin, auto kEnd, class Params>
+ParallelAxis RangeOf(const Params& params, int32_t unit, size_t arguments) {
+  constexpr auto kSetRange = [](Params& p, int32_t begin, int32_t end) {
+    p.*kBegin = begin;
+    p.*kEnd = end;
+  };
+  MEMPLAN_CHECK(params.*kBegin == 0);
+  return {.extent = params.*kEnd,
+          .unit = unit,
+          .borders = {},
+          .arg_steps = std::vector<int64_t>(arguments, 0),
+          .restrict_to = &RestrictTo<Params, kSetRange>};
+}
+
 // Borders for a kernel that computes whole tiles of `unit` and, where the last one is not, goes
 // back over what is done: no range is smaller than a tile.
 std::vector<int32_t> WholeTiles(int32_t extent, int32_t unit);

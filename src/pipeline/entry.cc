@@ -83,14 +83,12 @@ class BackwardPlanner {
 
   // With the time that is left.
   absl::Status PlanAgain(double spent_seconds, Entry& entry) const {
-    const auto start = std::chrono::steady_clock::now();
     PlanBudget budget = options_.budget;
     budget.time_limit_seconds = std::max(budget.time_limit_seconds - spent_seconds,
                                          budget.time_limit_seconds * kTrialShare);
-    absl::StatusOr<onnx_memplan::Plan> plan = planner_.Run(entry.program.problem, budget);
+    absl::StatusOr<onnx_memplan::Plan> plan =
+        RunTimed(planner_, entry.program.problem, budget, entry.planning_seconds);
     RETURN_IF_ERROR(plan.status());
-    entry.planning_seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (plan->arena_bytes < entry.plan.arena_bytes ||
         (plan->arena_bytes == entry.plan.arena_bytes &&
          plan->lower_bound > entry.plan.lower_bound)) {
@@ -106,22 +104,31 @@ class BackwardPlanner {
 
 }  // namespace
 
+BuildOptions BuildOptionsOf(const CompileOptions& options) {
+  return {.io_in_arena = options.io_in_arena,
+          .allow_missing_kernels = options.allow_missing_kernels,
+          .threads = options.threads};
+}
+
+absl::StatusOr<Plan> RunTimed(const Planner& planner, const PlanProblem& problem,
+                              const PlanBudget& budget, double& seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Plan> plan = planner.Run(problem, budget);
+  seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
 absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
                                 const Planner& planner, const CompileOptions& options,
                                 bool recompute_late) {
   Entry entry;
   entry.name = std::move(name);
   ASSIGN_OR_RETURN(entry.pass_runs, OptimizeGraph(options.passes, graph));
-  ASSIGN_OR_RETURN(entry.program,
-                   BuildProgram(std::move(graph), target,
-                                {.io_in_arena = options.io_in_arena,
-                                 .recompute_late = recompute_late,
-                                 .allow_missing_kernels = options.allow_missing_kernels,
-                                 .threads = options.threads}));
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
-  entry.planning_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  BuildOptions build = BuildOptionsOf(options);
+  build.recompute_late = recompute_late;
+  ASSIGN_OR_RETURN(entry.program, BuildProgram(std::move(graph), target, build));
+  ASSIGN_OR_RETURN(
+      entry.plan, RunTimed(planner, entry.program.problem, options.budget, entry.planning_seconds));
   return entry;
 }
 

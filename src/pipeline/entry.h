@@ -32,6 +32,13 @@ struct Entry {
   std::optional<Graph> source;
 };
 
+// What CompileOptions say of the program.
+BuildOptions BuildOptionsOf(const CompileOptions& options);
+
+// Planner::Run; adds the seconds that it took to `seconds`.
+absl::StatusOr<Plan> RunTimed(const Planner& planner, const PlanProblem& problem,
+                              const PlanBudget& budget, double& seconds);
+
 // `recompute_late`: see BuildOptions.
 absl::StatusOr<Entry> MakeEntry(std::string name, Graph graph, const Target& target,
                                 const Planner& planner, const CompileOptions& options,

@@ -1,6 +1,5 @@
 // Whether images are kept in blocks of channels, and how much scratch their convolutions get.
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -45,17 +44,13 @@ absl::Status UseRoom(const Target& target, const Planner& planner, const Compile
     if (node.domain == kMemplan) node.attributes[kScratchRoomAttribute] = rooms[t];
   }
   ASSIGN_OR_RETURN(Program program,
-                   BuildProgram(std::move(graph), target,
-                                {.io_in_arena = options.io_in_arena,
-                                 .allow_missing_kernels = options.allow_missing_kernels}));
+                   BuildProgram(std::move(graph), target, BuildOptionsOf(options)));
   if (program.problem == entry.program.problem) {
     entry.program = std::move(program);
     return absl::OkStatus();
   }
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(Plan plan, planner.Run(program.problem, options.budget));
-  entry.planning_seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ASSIGN_OR_RETURN(Plan plan,
+                   RunTimed(planner, program.problem, options.budget, entry.planning_seconds));
   if (plan.arena_bytes > arena_bytes) return absl::OkStatus();
   entry.program = std::move(program);
   entry.plan = std::move(plan);
@@ -68,14 +63,9 @@ absl::Status ShareOut(const Planner& planner, const CompileOptions& options, Ent
   const Target target = entry.program.target;
   entry.one_thread_arena_bytes = entry.plan.arena_bytes;
   ASSIGN_OR_RETURN(entry.program,
-                   BuildProgram(std::move(entry.program.graph), target,
-                                {.io_in_arena = options.io_in_arena,
-                                 .allow_missing_kernels = options.allow_missing_kernels,
-                                 .threads = options.threads}));
-  const auto start = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(entry.plan, planner.Run(entry.program.problem, options.budget));
-  entry.planning_seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                   BuildProgram(std::move(entry.program.graph), target, BuildOptionsOf(options)));
+  ASSIGN_OR_RETURN(
+      entry.plan, RunTimed(planner, entry.program.problem, options.budget, entry.planning_seconds));
   return absl::OkStatus();
 }
 

@@ -32,6 +32,7 @@ TEST(ThreadPoolTest, RunsEachPartOnceAndWaitsForAll) {
 TEST(ThreadPoolTest, WakesThreadsThatWentToSleep) {
   skeleton::ThreadPool pool(3);
   for (int piece = 0; piece < 3; ++piece) {
+    // Long after workers stop looking for work; were it not, fewer would sleep, and no test fail.
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     std::atomic<int> begun = 0;
     // Returns only if two threads are there.
